@@ -1,0 +1,19 @@
+-- continue_batch: the next bounded piece of a run's open batch; the work itself is done by the gate (Batch.work).
+-- Applied: a piece was done. Refused: unknown_run. Repeated: no batch is open.
+-- Events: those of the tasks that the batch moves, and of the run when it is judged.
+
+Command[#Command + 1] = {
+  name = "continue_batch",
+  fields = { "run" },
+  logged = true,
+  apply = function(_, run)
+    if not run then
+      return "refused", "unknown_run"
+    end
+    if Record.get(run, "batch") ~= "open" then
+      return "repeated", ""
+    end
+    run.touched = true
+    return "applied", ""
+  end,
+}

@@ -1,0 +1,187 @@
+-- Owns the tables that every other file fills, the records in memory, and the gate before every command.
+-- Must not know any rule of SPEC: those stand in rules/, what a command does in commands/.
+-- While a library loads neither string nor redis.call exist, so nothing at file level calls them (DESIGN 2).
+
+local Table, Key, Num, Record, Gate, Command, Read = {}, {}, {}, {}, {}, {}, {}
+local Run, Task, Ended, Readiness, Blocking, Lease, Budget, Retry = {}, {}, {}, {}, {}, {}, {}, {}
+local Conflict, Result, Stop, Rule, Timer, History, Outbox, Reply, Batch = {}, {}, {}, {}, {}, {}, {}, {}, {}
+local Children, Metrics, Turn, Plan = {}, {}, {}, {}
+
+-- Integers as text: Lua's own conversion turns 1e15 into a float's spelling.
+function Num.text(value)
+  return string.format("%.0f", value)
+end
+
+-- `ns:KIND`, `ns:KIND:RUN`, and so on; keys.py has the map. Written out, because it is called for every key touched.
+function Key.of(kind, a, b, c)
+  if not a then
+    return Gate.ns .. ":" .. kind
+  elseif not b then
+    return Gate.ns .. ":" .. kind .. ":" .. a
+  elseif not c then
+    return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b
+  end
+  return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b .. ":" .. c
+end
+
+-- A record is a hash in memory for one call: its hot fields are read at once, others when they are asked for, and what
+-- changed is written once, at the end. The first hot field is one that every such record has.
+function Record.load(key, hot)
+  local values = redis.call("HMGET", key, unpack(hot))
+  if not values[1] then
+    return nil
+  end
+  local fields = {}
+  for i = 1, #hot do
+    fields[hot[i]] = values[i] or ""
+  end
+  return Record.new(key, setmetatable(fields, {
+    __index = function(_, field)
+      local value = redis.call("HGET", key, field) or ""
+      fields[field] = value
+      return value
+    end,
+  }))
+end
+
+function Record.new(key, fields)
+  return { key = key, fields = fields, dirty = {} }
+end
+
+function Record.get(record, field)
+  local value = record.fields[field]
+  if type(value) == "number" then
+    return Num.text(value)
+  end
+  return value or ""
+end
+
+-- A field that was read as a number stays one in memory: most are added to several times a call.
+function Record.int(record, field)
+  local value = record.fields[field]
+  if type(value) == "number" then
+    return value
+  end
+  return tonumber(value or "") or 0
+end
+
+function Record.set(record, field, value)
+  if rawget(record.fields, field) ~= value then
+    record.fields[field] = value
+    record.dirty[field] = true
+  end
+end
+
+function Record.add(record, field, amount)
+  if amount ~= 0 then
+    record.fields[field] = Record.int(record, field) + amount
+    record.dirty[field] = true
+  end
+end
+
+function Record.save(record)
+  local args, n = {}, 0
+  for field in pairs(record.dirty) do
+    -- Redis itself writes a number argument out in full.
+    args[n + 1] = field
+    args[n + 2] = record.fields[field]
+    n = n + 2
+  end
+  if n > 0 then
+    redis.call("HSET", record.key, unpack(args, 1, n))
+    record.dirty = {}
+  end
+end
+
+-- The gate. Header arguments: epoch, now, inbox, entry, reply_to, request; then the command's fields by name.
+Gate.header = 6
+
+function Gate.bind(spec, keys, args)
+  local c = {
+    now = tonumber(args[2]),
+    inbox = args[3],
+    entry = args[4],
+    reply_to = args[5],
+    request = args[6],
+  }
+  for i = 1, #spec.fields do
+    local name = spec.fields[i]
+    local value = args[Gate.header + i]
+    if value == nil then
+      error("missing argument " .. name)
+    end
+    c[name] = value
+    if spec.ints and spec.ints[name] then
+      c[name] = tonumber(value)
+    end
+  end
+  Gate.ns = keys[1]
+  Gate.call = c
+  Gate.spec = spec
+  Gate.runs = {}
+  Gate.order = {}
+  Gate.window = nil
+  Metrics.pending = {}
+  return c
+end
+
+-- Guards in their order, each before anything is written: epoch, open batch, inbox entry. Then the command, then
+-- for each run that it touched: the bounded batch, the judgement, the write; last the one reply.
+function Gate.run(spec, keys, args)
+  local c = Gate.bind(spec, keys, args)
+  if not spec.leaderless and args[1] ~= (redis.call("GET", Key.of("epoch")) or "0") then
+    redis.call("HINCRBY", Key.of("metrics"), "fenced_writes", 1)
+    return { "refused", "old_epoch", "" }
+  end
+  local run = c.run and Run.load(c.run)
+  if run and spec.waits and Record.get(run, "batch") ~= "" then
+    return { "waiting", "", Record.get(run, "status") }
+  end
+  if c.entry ~= "" and redis.call("XDEL", c.inbox, c.entry) == 0 then
+    return { "repeated", "", run and Record.get(run, "status") or "" }
+  end
+  if run then
+    Run.clock(run, c.now)
+  end
+  local status, word, data = spec.apply(c, run)
+  run = run or (c.run and Gate.runs[c.run])
+  if run and spec.logged and status ~= "repeated" then
+    History.log(run, spec, c)
+  end
+  Gate.finish()
+  local run_status = run and Record.get(run, "status") or ""
+  Reply.send(c, status, word, run_status)
+  return { status, word or "", run_status, data or "" }
+end
+
+-- Ends the call for every run it touched. Order of SPEC 3: move, block, judge, cancel.
+function Gate.finish()
+  for i = 1, #Gate.order do
+    local run = Gate.order[i]
+    Run.settle(run)
+    Run.save(run)
+  end
+  Metrics.write()
+end
+
+-- A refusal is recorded with the run, at its current version, and answered. It changes nothing else.
+function Gate.refuse(run, word, task)
+  if run then
+    History.note(run, "refused", task or Gate.call.task or "", word)
+  end
+  return "refused", word
+end
+
+-- Reads change nothing (the server enforces it) and need no leader.
+function Gate.read(spec, keys, args)
+  Gate.ns = keys[1]
+  Gate.runs, Gate.order = {}, {}
+  local q = {}
+  for i = 1, #spec.fields do
+    q[spec.fields[i]] = args[i]
+    if spec.ints and spec.ints[spec.fields[i]] then
+      q[spec.fields[i]] = tonumber(args[i])
+    end
+  end
+  return spec.read(q)
+end

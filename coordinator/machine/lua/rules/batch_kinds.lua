@@ -1,0 +1,63 @@
+-- Owns the kinds of work that a batch may hold: each walks one list or sorted set, a page at a time.
+-- Must not decide what is done to one task; that is in ended, blocking, children, readiness.
+
+local function page(key, cursor, left)
+  return redis.call("LRANGE", key, cursor, cursor + left - 1)
+end
+
+-- Each kind: handles up to `left` elements from `cursor`; gives how many it saw.
+local kinds = {}
+Batch.kinds = kinds
+
+function kinds.open(run, _, cursor, left)
+  local names = redis.call("ZRANGE", Key.of("tasks", run.id), cursor, cursor + left - 1)
+  for i = 1, #names do
+    Readiness.consider(run, Task.load(run, names[i]))
+  end
+  return #names
+end
+
+function kinds.ended(run, id, cursor, left)
+  local task = Task.load(run, id)
+  if not Task.is(task, "has_edges") then
+    return 0
+  end
+  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  for i = 1, #edges do
+    Ended.arrive(run, task, edges[i])
+  end
+  return #edges
+end
+
+function kinds.conflict(run, id, cursor, left, root)
+  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  for i = 1, #edges do
+    Blocking.doubt(run, Task.load(run, id), root, edges[i])
+  end
+  return #edges
+end
+
+function kinds.cancel_children(run, id, cursor, left)
+  local names = page(Key.of("children", run.id, id), cursor, left)
+  for i = 1, #names do
+    Children.cancel(run, Task.load(run, names[i]))
+  end
+  return #names
+end
+
+function kinds.release(run, id, cursor, left, count)
+  local parent = Task.load(run, id)
+  local wanted = math.min(left, count - cursor)
+  for _ = 1, wanted do
+    Children.release(run, parent)
+  end
+  return wanted
+end
+
+function kinds.tell_canceled(run, reason, cursor, left)
+  local names = redis.call("ZRANGE", Key.of("running", run.id), cursor, cursor + left - 1)
+  for i = 1, #names do
+    Reply.cancel(run, Task.load(run, names[i]), reason)
+  end
+  return #names
+end

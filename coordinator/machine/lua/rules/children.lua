@@ -1,0 +1,73 @@
+-- Owns the bond between a parent and its children: places, counting, the parent's end (SPEC 2 for_each, 8).
+-- Must not make children (commands/spawn_tasks.lua) nor build the list of results (the coordinator's collect).
+
+local function wanted(parent)
+  local total = Record.int(parent, "children")
+  local minimum = Record.int(parent, "min_success")
+  return minimum < 0 and total or math.min(minimum, total)
+end
+
+-- Lets the next held child in; a parent has at most max_parallel of them in flight.
+function Children.release(run, parent)
+  local name = redis.call("LINDEX", Key.of("children", run.id, parent.id), Record.int(parent, "children_next"))
+  if name then
+    Record.add(parent, "children_next", 1)
+    local child = Task.load(run, name)
+    Record.set(child, "held", "0")
+    Readiness.consider(run, child)
+  end
+end
+
+-- The list of children is complete: the parent waits, the first ones are let in. An empty list is decided at once.
+function Children.close(run, parent)
+  redis.call("ZREM", Key.of("internal"), Outbox.member(run, parent))
+  Record.set(parent, "waits_for", "children")
+  Task.move(run, parent, "spawn_tasks", "awaiting", { reason = "children" })
+  Children.judge(run, parent)
+  if Record.get(parent, "state") == "awaiting" then
+    Batch.push(run, { "release", parent.id, 0, Record.int(parent, "max_parallel") })
+  end
+end
+
+-- A child ended: its place goes to the next one, and the parent may be decided.
+function Children.ended(run, child)
+  local parent = Task.load(run, Record.get(child, "parent"))
+  Record.add(parent, "children_ended", 1)
+  if Record.get(child, "state") == "succeeded" then
+    Record.add(parent, "children_ok", 1)
+  end
+  if Record.get(parent, "state") == "awaiting" then
+    Children.release(run, parent)
+    Children.judge(run, parent)
+  end
+end
+
+-- Decided when all ended, or when too many failed for min_success to be reached.
+function Children.judge(run, parent)
+  local total, ok = Record.int(parent, "children"), Record.int(parent, "children_ok")
+  local ended = Record.int(parent, "children_ended")
+  local enough = ok >= wanted(parent)
+  local hopeless = total - (ended - ok) < wanted(parent)
+  if ended < total and not hopeless then
+    return
+  end
+  Record.set(parent, "children_verdict", enough and "succeeded" or "failed")
+  Record.set(parent, "waits_for", "")
+  Task.move(run, parent, "children_ended", "pending", { reason = "children_ended" })
+  Readiness.open(run, parent)
+end
+
+-- The parent ended without success: what is left of its children ends with it, and whoever runs one is told.
+function Children.cancel(run, child)
+  local state = Task.state(run, child)
+  if state == "queued" then
+    Budget.release(run, child, false)
+  elseif state == "running" then
+    Reply.cancel(run, child, "parent_ended")
+    Budget.settle_unknown(run, child)
+    Lease.drop(run, child, "canceled")
+  elseif state ~= "pending" and state ~= "awaiting" then
+    return
+  end
+  Ended.enter(run, child, "cancel", "canceled", { reason = "parent_ended" })
+end

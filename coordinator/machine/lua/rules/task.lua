@@ -1,0 +1,125 @@
+-- Owns the task record and Task.move, the one place where a task changes state.
+-- Must not decide which move to make; the legal ones stand in table.lua, made from transitions.py.
+
+Task.ended = {
+  succeeded = true, failed = true, denied = true, blocked = true, skipped = true, canceled = true,
+}
+Task.unfinished = { pending = true, queued = true, running = true, awaiting = true }
+Task.failing = { failed = true, denied = true }
+Task.dead = { failed = true, denied = true, canceled = true }
+
+-- What most calls look at; the rest is read when asked for.
+local hot = {
+  "state", "role", "attempt", "required", "ready", "waiting", "tainted", "external", "for_each", "timer", "held",
+  "lease", "granted", "index", "priority", "tokens", "cost_micros", "reserved", "has_edges", "parent", "children",
+}
+
+function Task.load(run, id)
+  local task = run.tasks[id]
+  if not task then
+    task = Record.load(Key.of("task", run.id, id), hot)
+    if not task then
+      return nil
+    end
+    Task.adopt(run, task, id)
+  end
+  return task
+end
+
+function Task.adopt(run, task, id)
+  task.id = id
+  run.tasks[id] = task
+  run.task_order[#run.task_order + 1] = task
+end
+
+-- The state that people see: what a stop left unfinished is canceled without being rewritten (SPEC 3).
+function Task.state(run, task)
+  local state = Record.get(task, "state")
+  if Task.unfinished[state] and Run.is_final(run) then
+    return "canceled"
+  end
+  return state
+end
+
+function Task.is(task, field)
+  return task.fields[field] == "1"
+end
+
+local function one(holds)
+  return holds and 1 or 0
+end
+
+-- What one task adds to the run's counters besides its state. Judging reads the counters, so a transition costs O(1).
+local function weights(task)
+  local state = task.fields.state
+  local open = one(not Task.ended[state])
+  local ready = one(task.fields.ready == "1")
+  local in_flight = one(state == "queued" or state == "running" or task.fields.waiting == "1")
+  if task.fields.required ~= "1" then
+    return open, ready, in_flight, 0, 0, 0, 0
+  end
+  local cause = state == "blocked" and task.fields.root_state or state
+  local wanted = one(state ~= "succeeded" and state ~= "skipped")
+  local tainted = one(task.fields.tainted == "1")
+  return open, ready, in_flight, wanted, one(Task.failing[cause]), one(Task.dead[cause]), tainted
+end
+
+local weighed = {
+  "open_tasks", "ready", "in_flight", "required_open", "required_failed", "required_dead", "required_tainted",
+}
+
+-- A new task enters the counters.
+function Task.enter(run, task)
+  Record.add(run, "n_" .. task.fields.state, 1)
+  local now = { weights(task) }
+  for i = 1, #weighed do
+    Record.add(run, weighed[i], now[i])
+  end
+end
+
+-- Changes fields that the counters look at (state is changed by Task.move alone).
+function Task.mark(run, task, changes)
+  local state = task.fields.state
+  local a1, a2, a3, a4, a5, a6, a7 = weights(task)
+  for field, value in pairs(changes) do
+    Record.set(task, field, value)
+  end
+  local b1, b2, b3, b4, b5, b6, b7 = weights(task)
+  local changed = { b1 - a1, b2 - a2, b3 - a3, b4 - a4, b5 - a5, b6 - a6, b7 - a7 }
+  for i = 1, #weighed do
+    if changed[i] ~= 0 then
+      Record.add(run, weighed[i], changed[i])
+    end
+  end
+  if task.fields.state ~= state then
+    Record.add(run, "n_" .. state, -1)
+    Record.add(run, "n_" .. task.fields.state, 1)
+  end
+end
+
+-- Moves a task for `cause` (a row of the table) and writes the event in the same call. `note`: reason, error, ...
+-- Every mark of the state left behind (ready, waiting, its timer, its place in a lane) goes with it.
+function Task.move(run, task, cause, to, note)
+  local from = Record.get(task, "state")
+  local kind = Table.rows[cause] and Table.rows[cause][from] and Table.rows[cause][from][to]
+  if not kind then
+    error("illegal move " .. cause .. ": " .. from .. " -> " .. to .. " of " .. task.id)
+  end
+  if Task.is(task, "ready") then
+    Readiness.close(run, task)
+  end
+  if from == "queued" then
+    Outbox.forget(run, task)
+  elseif from == "running" then
+    redis.call("ZREM", Key.of("running", run.id), task.id)
+  end
+  Timer.clear(run, task)
+  Task.mark(run, task, { state = to, waiting = "0", reason = note.reason or "" })
+  if Task.ended[from] ~= Task.ended[to] then
+    Turn.count(run, Readiness.role(task), Task.ended[to] and -1 or 1)
+  end
+  Record.add(run, "state_version", 1)
+  run.touched = true
+  Metrics.add("tasks:" .. to, 1)
+  History.event(run, kind, task, from, to, note)
+end
