@@ -1,4 +1,4 @@
-"""Every Lua file says what it takes and when it refuses; these tests hold that against the Python side and the table."""
+"""Every Lua file says what it takes and when it refuses; here that is held against the Python side and the table."""
 
 from __future__ import annotations
 
