@@ -243,6 +243,144 @@ class FireTimer(Command):
 
     run: str
     task: str
+    led_since: int = 0
+    """When the present leader took the lead: each lease has one full heartbeat from then on (SPEC 7)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRun(Command):
+    """An operator cancels a run. `ask` makes it idempotent: the same one again is `repeated` (SPEC 7)."""
+
+    run: str
+    ask: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelTask(Command):
+    """An operator cancels one task; the rest of the run goes on (SPEC 7)."""
+
+    run: str
+    task: str
+    ask: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireCancel(Command):
+    """The grace of an attempt that was told to end has passed: `unconfirmed` (SPEC 7)."""
+
+    run: str
+    task: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartAction(Command):
+    """A running attempt is about to perform a side effect (SPEC 7). The reply says whether it is to do it."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    worker: str
+    lease: str
+    key: str
+    payload: str
+    """Document: what the action is about, for a person; may be empty, and then so is the digest."""
+    digest: str
+    again: int
+    """1: the handler says that an unknown action may be done again (it is repeatable, or was checked)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndAction(Command):
+    """The attempt that started a side effect says how it ended: `confirmed` with a receipt, or `failed` (SPEC 7)."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    worker: str
+    lease: str
+    key: str
+    state: str
+    payload: str
+    """Document: the receipt, or the error."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtAction(Command):
+    """The handler cannot tell whether an unknown action was done: a review of kind `unknown_action` opens (SPEC 7)."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    worker: str
+    lease: str
+    key: str
+    tokens: int
+    cost_micros: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideAction(Command):
+    """A person says how a started or unknown action ended: `confirmed` (with a receipt) or `failed` (SPEC 7, 9)."""
+
+    run: str
+    task: str
+    key: str
+    state: str
+    payload: str
+    digest: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideReview(Command):
+    """A person closes a review; see the Lua file for what each decision does (SPEC 6)."""
+
+    run: str
+    review: str
+    decision: str
+    """accept, supply, reject, rerun."""
+    payload: str
+    digest: str
+    facts: str
+    version: int
+    """The review's state_version that the decision was made on."""
+    tainted: str
+    """keep, or rerun."""
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerTask(Command):
+    """A person answers the question of a task that waits for input (SPEC 3)."""
+
+    run: str
+    task: str
+    question: str
+    """Digest of the question that is answered; empty for the one that is open."""
+    payload: str
+    digest: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRun(Command):
+    """An operator lets a parked run go on (SPEC 5)."""
+
+    run: str
+    raises: str
+    """Plan: JSON array of [run field of the limit, value, 1 if it is added], for example ["limit_tokens", 500, 1]."""
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +398,13 @@ class RefuseEntry(Command):
 
     reason: str
     raw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResignLead(Command):
+    """The leader ends and hands over at once (SPEC 7)."""
+
+    holder: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

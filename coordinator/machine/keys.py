@@ -29,6 +29,10 @@ RUN_KEYS: dict[str, str] = {
     "facts": "set: ids of rule facts that hold",
     "signals": "set: operators' signals",
     "batch": "list: work of the open batch",
+    "cancellations": "hash: cancels of attempts that were running, with how they ended",
+    "requests": "hash: operators' request ids and what they asked for",
+    "actions": "hash: side effects by 'task key', with state and receipt",
+    "reviews": "hash: what a person must decide, with the decision",
 }
 """Keys `ns:KIND:RUN[:more]` that belong to one run."""
 
@@ -48,6 +52,8 @@ SHARED_KEYS: dict[str, str] = {
     "metrics": "hash: counters",
     "ledger": "list: malformed inbox entries, bounded",
     "leader": "hash: holder of the leader lease",
+    "graces": "zset: run|task|attempt told to end, by the end of its grace (ms)",
+    "reviews_open": "zset: run|review by the time it was opened (ms)",
     "epoch": "string: fencing epoch",
 }
 """Keys `ns:KIND[:more]` that all runs share."""

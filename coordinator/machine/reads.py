@@ -191,6 +191,38 @@ class DueTimers(Query):
 
 
 @dataclass(frozen=True, slots=True)
+class DueGraces(Query):
+    """(run, task, attempt) that were told to end and whose grace has passed at `now`."""
+
+    now: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords(Query):
+    """All records of one kind of a run, sorted: `cancellations`, `actions` or `reviews`."""
+
+    run: str
+    kind: str
+
+    def decode(self, raw: Any) -> list[dict[str, Any]]:
+        """Each record as an object."""
+        return [json.loads(record) for record in raw]
+
+
+@dataclass(frozen=True, slots=True)
+class ListReviews(Query):
+    """A page of open reviews of all runs, oldest first: (run, record)."""
+
+    offset: int
+    limit: int
+
+    def decode(self, raw: Any) -> list[tuple[str, dict[str, Any]]]:
+        """Each review with its run."""
+        return [(text(row[0]), json.loads(row[1])) for row in raw]
+
+
+@dataclass(frozen=True, slots=True)
 class NextTimer(Query):
     """When the earliest timer is due, in ms; None without timers."""
 

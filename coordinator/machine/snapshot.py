@@ -18,6 +18,7 @@ from coordinator.machine.reads import (
     ReadEvents,
     ReadLedger,
     ReadPayloads,
+    ReadRecords,
     ReadRun,
     ReadTasks,
 )
@@ -38,6 +39,9 @@ class RunSnapshot:
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     late: list[dict[str, Any]] = field(default_factory=list)
     payloads: dict[str, str] = field(default_factory=dict)
+    cancellations: list[dict[str, Any]] = field(default_factory=list)
+    actions: list[dict[str, Any]] = field(default_factory=list)
+    reviews: list[dict[str, Any]] = field(default_factory=list)
 
 
 def snapshot(machine: Machine, run: str) -> RunSnapshot | None:
@@ -50,7 +54,9 @@ def snapshot(machine: Machine, run: str) -> RunSnapshot | None:
     conflicts = list(_pages(machine, lambda offset: ReadLedger(run, "conflicts", offset, PAGE)))
     late = list(_pages(machine, lambda offset: ReadLedger(run, "late", offset, PAGE)))
     digests = [task.get("digest", "") for task in tasks] + [task.get("question_digest", "") for task in tasks]
+    actions = machine.read(ReadRecords(run, "actions"))
     digests += [entry.get("digest", "") for entry in [*conflicts, *late]]
+    digests += [action[name] for action in actions for name in ("details", "receipt")]
     return RunSnapshot(
         run=record,
         tasks=tasks,
@@ -59,6 +65,9 @@ def snapshot(machine: Machine, run: str) -> RunSnapshot | None:
         inputs=json.loads(documents["inputs"]),
         conflicts=conflicts,
         late=late,
+        cancellations=machine.read(ReadRecords(run, "cancellations")),
+        actions=actions,
+        reviews=machine.read(ReadRecords(run, "reviews")),
         payloads=_payloads(machine, run, sorted({digest for digest in digests if digest})),
     )
 

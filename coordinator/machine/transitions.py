@@ -54,6 +54,14 @@ TABLE: tuple[Transition, ...] = (
     Transition("collect_task", (S.RUNNING,), S.SUCCEEDED, "task_succeeded"),
     Transition("collect_task", (S.RUNNING,), S.FAILED, "task_failed"),
     Transition("cancel", (S.PENDING, S.QUEUED, S.RUNNING, S.AWAITING), S.CANCELED, "task_canceled"),
+    Transition("answer_task", (S.AWAITING,), S.PENDING, "task_resumed"),
     # Two answers to one question.
     Transition("conflict", (S.RUNNING, S.SUCCEEDED), S.NEEDS_REVIEW, "task_conflicted"),
+    # An action of which nobody knows whether it was done.
+    Transition("doubt_action", (S.RUNNING,), S.NEEDS_REVIEW, "task_in_doubt"),
+    # A person decided.
+    Transition("accept_result", (S.NEEDS_REVIEW,), S.SUCCEEDED, "review_accepted"),
+    Transition("reject_result", (S.NEEDS_REVIEW,), S.FAILED, "review_rejected"),
+    Transition("rerun", (S.NEEDS_REVIEW, S.SUCCEEDED, S.FAILED), S.PENDING, "task_rerun"),
+    Transition("unblock", (S.BLOCKED,), S.PENDING, "task_unblocked"),
 )

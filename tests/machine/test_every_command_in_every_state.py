@@ -13,10 +13,16 @@ import pytest
 from redis import Redis
 
 from coordinator.machine.commands import (
+    AnswerTask,
+    CancelTask,
     CollectTask,
     Command,
+    DecideAction,
+    DecideReview,
     Dispatch,
     DispatchTask,
+    DoubtAction,
+    EndAction,
     EndAttempt,
     FireTimer,
     GrantLease,
@@ -26,6 +32,7 @@ from coordinator.machine.commands import (
     ReportExternal,
     SendResults,
     SpawnTasks,
+    StartAction,
     TakeLead,
     UseBudget,
 )
@@ -39,7 +46,7 @@ RUN = "r1"
 NOW = 1_000
 INBOX = f"crewline:inbox:role:{ROLE}"
 ROWS = {(source.value, row.target.value, row.event) for row in TABLE for source in row.sources}
-RECORDS = ("history", "commands", "metrics", "late", "conflicts", "payloads", "keys")
+RECORDS = ("history", "commands", "metrics", "late", "conflicts", "payloads", "keys", "reviews")
 """Kinds of keys in which a refusal may leave its record."""
 
 
@@ -156,6 +163,14 @@ def external(state: str, payload: Any = 1) -> ReportExternal:
     )  # fmt: skip
 
 
+def decide(decision: str) -> DecideReview:
+    """Names the review that a conflict of `t` opens, and the version at which it was opened."""
+    return DecideReview(
+        now=NOW, run=RUN, review="t.1", decision=decision, payload=text(1), digest=digest(1), facts="[]", version=6,
+        tainted="keep", reason="looked", source="op",
+    )  # fmt: skip
+
+
 WORKER = {"run": RUN, "task": "t", "attempt": 1, "role": ROLE}
 COMMANDS: dict[str, tuple[Callable[[], Command], set[str]]] = {
     "dispatch_task": (lambda: DispatchTask(now=NOW, run=RUN, task="t"), set()),
@@ -174,6 +189,38 @@ COMMANDS: dict[str, tuple[Callable[[], Command], set[str]]] = {
     "hand_back granted": (lambda: HandBack(now=NOW, **WORKER, worker="w", lease="L-t", reason="draining"), {"running"}),
     "hand_back queued": (lambda: HandBack(now=NOW, **WORKER, worker="w", lease="", reason="draining"), {"queued"}),
     "lose_queued": (lambda: LoseQueued(now=NOW, run=RUN, task="t", attempt=1), {"queued"}),
+    "cancel_task": (
+        lambda: CancelTask(now=NOW, run=RUN, task="t", ask="", reason="enough", source="op"),
+        {"pending", "queued", "running", "awaiting"},
+    ),
+    "answer_task": (
+        lambda: AnswerTask(now=NOW, run=RUN, task="t", question="", payload="1", digest="d", source="op"),
+        {"awaiting"},
+    ),
+    "review: accept": (lambda: decide("accept"), {"needs_review"}),
+    "review: supply": (lambda: decide("supply"), {"needs_review"}),
+    "review: reject": (lambda: decide("reject"), {"needs_review"}),
+    "review: rerun": (lambda: decide("rerun"), {"needs_review"}),
+    "start_action": (
+        lambda: StartAction(now=NOW, **WORKER, worker="w", lease="L-t", key="k", payload="", digest="", again=0),
+        {"running"},
+    ),
+    "end_action": (
+        lambda: EndAction(
+            now=NOW, **WORKER, worker="w", lease="L-t", key="k", state="confirmed", payload="1", digest="d"
+        ),
+        set(),
+    ),
+    "doubt_action": (
+        lambda: DoubtAction(now=NOW, **WORKER, worker="w", lease="L-t", key="k", tokens=0, cost_micros=0),
+        set(),
+    ),
+    "decide_action": (
+        lambda: DecideAction(
+            now=NOW, run=RUN, task="t", key="k", state="failed", payload="", digest="", reason="r", source="op"
+        ),
+        set(),
+    ),
     "report: working": (lambda: external("working"), set()),
     "report: completed": (lambda: external("completed"), set()),
     "report: failed": (lambda: external("failed"), set()),

@@ -1,11 +1,12 @@
--- Owns the tables that every other file fills, the records in memory, and the gate before every command.
+-- Owns the tables that every other file fills, and the gate before every command.
 -- Must not know any rule of SPEC: those stand in rules/, what a command does in commands/.
 -- While a library loads neither string nor redis.call exist, so nothing at file level calls them (DESIGN 2).
 
 local Table, Key, Num, Record, Gate, Command, Read = {}, {}, {}, {}, {}, {}, {}
 local Run, Task, Ended, Readiness, Blocking, Lease, Budget, Retry = {}, {}, {}, {}, {}, {}, {}, {}
 local Conflict, Result, Stop, Rule, Timer, History, Outbox, Reply, Batch = {}, {}, {}, {}, {}, {}, {}, {}, {}
-local Children, Metrics, Turn, Plan = {}, {}, {}, {}
+local Children, Metrics, Turn, Plan, Cancellation, Action, Review = {}, {}, {}, {}, {}, {}, {}
+local External, Outcome = {}, {}
 
 -- Integers as text: Lua's own conversion turns 1e15 into a float's spelling.
 function Num.text(value)
@@ -22,75 +23,6 @@ function Key.of(kind, a, b, c)
     return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b
   end
   return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b .. ":" .. c
-end
-
--- A record is a hash in memory for one call: its hot fields are read at once, others when they are asked for, and what
--- changed is written once, at the end. The first hot field is one that every such record has.
-function Record.load(key, hot)
-  local values = redis.call("HMGET", key, unpack(hot))
-  if not values[1] then
-    return nil
-  end
-  local fields = {}
-  for i = 1, #hot do
-    fields[hot[i]] = values[i] or ""
-  end
-  return Record.new(key, setmetatable(fields, {
-    __index = function(_, field)
-      local value = redis.call("HGET", key, field) or ""
-      fields[field] = value
-      return value
-    end,
-  }))
-end
-
-function Record.new(key, fields)
-  return { key = key, fields = fields, dirty = {} }
-end
-
-function Record.get(record, field)
-  local value = record.fields[field]
-  if type(value) == "number" then
-    return Num.text(value)
-  end
-  return value or ""
-end
-
--- A field that was read as a number stays one in memory: most are added to several times a call.
-function Record.int(record, field)
-  local value = record.fields[field]
-  if type(value) == "number" then
-    return value
-  end
-  return tonumber(value or "") or 0
-end
-
-function Record.set(record, field, value)
-  if rawget(record.fields, field) ~= value then
-    record.fields[field] = value
-    record.dirty[field] = true
-  end
-end
-
-function Record.add(record, field, amount)
-  if amount ~= 0 then
-    record.fields[field] = Record.int(record, field) + amount
-    record.dirty[field] = true
-  end
-end
-
-function Record.save(record)
-  local args, n = {}, 0
-  for field in pairs(record.dirty) do
-    -- Redis itself writes a number argument out in full.
-    args[n + 1] = field
-    args[n + 2] = record.fields[field]
-    n = n + 2
-  end
-  if n > 0 then
-    redis.call("HSET", record.key, unpack(args, 1, n))
-    record.dirty = {}
-  end
 end
 
 -- The gate. Header arguments: epoch, now, inbox, entry, reply_to, request; then the command's fields by name.

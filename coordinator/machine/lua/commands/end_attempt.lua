@@ -1,52 +1,9 @@
 -- end_attempt: a worker says how an attempt ended. The verdict follows the order of SPEC 6.
--- Applied: succeeded, failed, denied, awaiting or back to pending; result_conflict_detected freezes the task.
+-- Applied: succeeded, failed, denied, awaiting or back to pending; result_conflict_detected freezes the task;
+-- cancel_confirmed: an attempt that had been told to end has ended.
 -- Refused: unknown_run, wrong_role, duplicate_result_ignored, late_ignored (run_stopped or stale_lease), unknown_task.
 -- Events: task_succeeded, task_failed, task_denied, task_awaiting, attempt_failed, duplicate_result_ignored,
 -- result_conflict_detected, task_conflicted, late_ignored, refused.
-
-local effects = {}
-
-function effects.succeeded(c, run, task)
-  Result.accept(run, task, c, Result.key_of(task, c.attempt))
-  Ended.enter(run, task, "end_attempt", "succeeded", { worker = c.worker, digest = c.digest })
-end
-
-function effects.transient(c, run, task, note)
-  Retry.decide(run, task, "end_attempt", true, c.retry_after_ms, note)
-end
-
-function effects.invalid_output(c, run, task, note)
-  Retry.decide(run, task, "end_attempt", Task.is(task, "retry_invalid"), c.retry_after_ms, note)
-end
-
-function effects.permission(_, run, task, note)
-  Ended.enter(run, task, "end_attempt", "denied", note)
-end
-
-function effects.permanent(_, run, task, note)
-  Ended.enter(run, task, "end_attempt", "failed", note)
-end
-
--- The question is kept; the attempt does not count against max_attempts (SPEC 3).
-function effects.missing_input(c, run, task, note)
-  Result.keep_payload(run, c.digest, c.payload)
-  Record.set(task, "question_digest", c.digest)
-  Record.set(task, "waits_for", "input")
-  Record.add(task, "granted", -1)
-  Task.move(run, task, "end_attempt", "awaiting", note)
-end
-
-local outcomes = { succeeded = "succeeded", permission = "denied", missing_input = "awaiting" }
-
-local function apply_end(c, run, task)
-  local effect = effects[c.outcome] and c.outcome or "permanent"
-  Run.report(run, c.role)
-  Budget.settle(run, task, c.tokens, c.cost_micros)
-  Metrics.observe("attempt", run.now - Record.int(task, "started_at"))
-  Lease.drop(run, task, outcomes[effect] or "failed")
-  effects[effect](c, run, task, { reason = effect, worker = c.worker, error = c.error })
-  return "applied", ""
-end
 
 Command[#Command + 1] = {
   name = "end_attempt",
@@ -70,6 +27,10 @@ Command[#Command + 1] = {
     local live = not stale and not Run.is_final(run)
     local given = task and Record.get(task, "key") ~= ""
     local verdict = task and c.outcome == "succeeded" and Conflict.verdict(run, task, key, c.digest, live)
+    local settled = (stale or Run.is_final(run)) and Cancellation.answer(run, c)
+    if settled == "confirmed" then
+      return "applied", "cancel_confirmed"
+    end
     if verdict == "duplicate_result_ignored" then
       return Conflict.duplicate(run, task, c, key)
     elseif verdict then
@@ -81,6 +42,6 @@ Command[#Command + 1] = {
     elseif stale then
       return Conflict.late(run, task, c, key, "stale_lease", given)
     end
-    return apply_end(c, run, task)
+    return Outcome.apply(c, run, task)
   end,
 }

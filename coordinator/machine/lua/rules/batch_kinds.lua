@@ -37,10 +37,26 @@ function kinds.conflict(run, id, cursor, left, root)
   return #edges
 end
 
+function kinds.unblock(run, id, cursor, left, root)
+  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  for i = 1, #edges do
+    Review.unblock(run, Task.load(run, id), root, edges[i])
+  end
+  return #edges
+end
+
+function kinds.untaint(run, id, cursor, left, extra)
+  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  for i = 1, #edges do
+    Review.untaint(run, Task.load(run, string.sub(edges[i], 3)), extra.root, extra.mode)
+  end
+  return #edges
+end
+
 function kinds.cancel_children(run, id, cursor, left)
   local names = page(Key.of("children", run.id, id), cursor, left)
   for i = 1, #names do
-    Children.cancel(run, Task.load(run, names[i]))
+    Children.cancel(run, Task.load(run, names[i]), { reason = "parent_ended" })
   end
   return #names
 end
@@ -57,7 +73,7 @@ end
 function kinds.tell_canceled(run, reason, cursor, left)
   local names = redis.call("ZRANGE", Key.of("running", run.id), cursor, cursor + left - 1)
   for i = 1, #names do
-    Reply.cancel(run, Task.load(run, names[i]), reason)
+    Cancellation.request(run, Task.load(run, names[i]), { reason = reason, source = run.cancel_source })
   end
   return #names
 end

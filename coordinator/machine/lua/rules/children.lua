@@ -57,17 +57,17 @@ function Children.judge(run, parent)
   Readiness.open(run, parent)
 end
 
--- The parent ended without success: what is left of its children ends with it, and whoever runs one is told.
-function Children.cancel(run, child)
-  local state = Task.state(run, child)
+-- Cancels one task, a child whose parent ended without success included: at once, and whoever runs it is told.
+function Children.cancel(run, task, why)
+  local state = Task.state(run, task)
   if state == "queued" then
-    Budget.release(run, child, false)
+    Budget.release(run, task, false)
   elseif state == "running" then
-    Reply.cancel(run, child, "parent_ended")
-    Budget.settle_unknown(run, child)
-    Lease.drop(run, child, "canceled")
+    Cancellation.request(run, task, why)
+    Budget.settle_unknown(run, task)
+    Lease.drop(run, task, "canceled")
   elseif state ~= "pending" and state ~= "awaiting" then
     return
   end
-  Ended.enter(run, child, "cancel", "canceled", { reason = "parent_ended" })
+  Ended.enter(run, task, "cancel", "canceled", { reason = why.reason, worker = why.source })
 end

@@ -52,6 +52,7 @@ end
 function Conflict.duplicate(run, task, c, key)
   if Record.get(task, "result_trust") == "conflicted" then
     keep(run, task, c, key, true)
+    Review.touch(run, task)
   end
   Metrics.add("duplicate_results", 1)
   History.note(run, "duplicate_result_ignored", task.id, "same_digest", { digest = c.digest })
@@ -62,6 +63,7 @@ end
 function Conflict.detect(run, task, c, key, live)
   local listed = Record.get(task, "conflict") == "1"
   keep(run, task, c, key, listed)
+  Review.touch(run, task)
   Record.set(task, "conflict", "1")
   Metrics.add("result_conflicts", 1)
   History.note(run, "result_conflict_detected", task.id, "other_digest", { digest = c.digest })
@@ -74,13 +76,13 @@ function Conflict.detect(run, task, c, key, live)
         Budget.settle(run, task, c.tokens, c.cost_micros)
       else
         Budget.settle_unknown(run, task)
-        Reply.cancel(run, task, "conflict")
+        Cancellation.request(run, task, { reason = "conflict" })
       end
       Lease.drop(run, task, "conflicted")
     end
     Result.clear_facts(run, task)
     Task.move(run, task, "conflict", "needs_review", { reason = "conflict", digest = c.digest })
-    Record.add(run, "reviews_open", 1)
+    Review.open(run, task, "conflict")
     Batch.push(run, { "conflict", task.id, 0, task.id })
   end
   return "applied", "result_conflict_detected"

@@ -20,7 +20,7 @@ function Reply.send(c, status, word, run_status)
 end
 
 -- `documents` is a table of name -> JSON text; names are sorted so that the same run gives the same bytes.
-local function object(documents)
+function Reply.object(documents)
   local names = {}
   for name in pairs(documents) do
     names[#names + 1] = name
@@ -33,10 +33,10 @@ local function object(documents)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local function answer(c, head, documents)
+function Reply.answer(c, head, documents)
   head.v, head.request = 1, c.request
   local text = cjson.encode(head)
-  local tail = object(documents)
+  local tail = Reply.object(documents)
   if tail ~= "{}" then
     text = string.sub(text, 1, -2) .. "," .. string.sub(tail, 2)
   end
@@ -44,51 +44,19 @@ local function answer(c, head, documents)
   Reply.push(c.reply_to, text)
 end
 
--- Requirements a page: what fits a grant inline, and what one Lua call may copy.
-Reply.page_size = 200
-
--- Results of the requirements (`requires` and `any_of`) from `first`, as a JSON object text, and the states.
-local function results(run, task, page)
-  local first = page * Reply.page_size
-  local names = redis.call("LRANGE", Key.of("requires", run.id, task.id), first, first + Reply.page_size - 1)
-  local found, states = {}, {}
-  for i = 1, #names do
-    local id = string.sub(names[i], 3)
-    local other = Task.load(run, id)
-    states[id] = cjson.encode(Task.state(run, other))
-    local digest = Record.get(other, "digest")
-    if digest ~= "" and string.sub(names[i], 1, 1) ~= "a" then
-      found[id] = redis.call("HGET", Key.of("payloads", run.id), digest)
-    end
-  end
-  return object(found), object(states)
-end
-
-function Reply.page(c, run, task)
-  local found, states = results(run, task, c.page)
-  answer(c, { kind = "page", page = c.page }, { results = found, states = states })
-end
-
-function Reply.grant(c, run, task)
+-- What an attempt that wants to perform a side effect is told, with the receipt of a confirmed one.
+function Reply.action(c, run, word, record)
   if c.reply_to == "" then
     return
   end
-  local total = redis.call("LLEN", Key.of("requires", run.id, task.id))
-  local pages = total > Reply.page_size and math.ceil(total / Reply.page_size) or 0
-  local documents = { results = "{}", states = "{}", input = "null", inputs = "null" }
-  if total > 0 and pages == 0 then
-    documents.results, documents.states = results(run, task, 0)
+  local documents = { receipt = "null", details = "null" }
+  if record.receipt ~= "" then
+    documents.receipt = redis.call("HGET", Key.of("payloads", run.id), record.receipt)
   end
-  documents.input = redis.call("HGET", Key.of("templates", run.id), task.id) or "null"
-  if Task.is(task, "uses_inputs") then
-    documents.inputs = redis.call("HGET", Key.of("documents", run.id), "inputs") or "null"
+  if record.details ~= "" then
+    documents.details = redis.call("HGET", Key.of("payloads", run.id), record.details)
   end
-  answer(c, {
-    kind = "grant", run = run.id, task = task.id, attempt = Record.int(task, "attempt"), lease = c.lease,
-    capability = Record.get(task, "capability"), key = Result.key(task),
-    heartbeat_ms = Record.int(task, "heartbeat_ms"), timeout_at = Record.int(task, "timeout_at"), now = run.now,
-    output_bytes = Record.int(task, "output_bytes"), pages = pages,
-  }, documents)
+  Reply.answer(c, { kind = "reply", status = "applied", word = word, run = run.id, run_status = "running" }, documents)
 end
 
 -- Tells a worker, while it works, that its attempt is to end.

@@ -38,6 +38,35 @@ function Stop.enter(run, status, why)
   end
 end
 
+-- A parked run goes on: what a person decided, answered or raised may let something move. Parked time is no time for
+-- the deadline nor for no_progress (SPEC 4). It is judged in this same call, and may park again.
+local told = {
+  "stop_reason", "stop_rule", "stop_limit", "stop_task", "stop_seq", "stop_at", "also_true", "locked_reason",
+}
+
+function Stop.reopen(run, reason, source)
+  local from = Record.get(run, "status")
+  if not Run.parked[from] then
+    return
+  end
+  local parked_ms = run.now - Record.int(run, "stop_at")
+  local deadline = tonumber(Record.get(run, "deadline_at"))
+  if deadline then
+    Record.set(run, "deadline_at", deadline + parked_ms)
+  end
+  Record.add(run, "progress_at", parked_ms)
+  Record.set(run, "progress_reports", Record.int(run, "reports"))
+  for i = 1, #told do
+    Record.set(run, told[i], "")
+  end
+  Record.set(run, "status", "running")
+  History.status(run, "run_resumed", from, "running", { reason = reason, worker = source })
+  redis.call("SMOVE", Key.of("runs_by", from), Key.of("runs_by", "running"), run.id)
+  run.external_ready = true
+  run.touched = true
+  Turn.rejoin(run)
+end
+
 -- A final status: unfinished tasks count as canceled from here on, and whoever works on one is told.
 function Stop.finish(run)
   Record.set(run, "ended_at", run.now)

@@ -54,8 +54,28 @@ Table.rows = {
     running = { canceled = "task_canceled" },
     awaiting = { canceled = "task_canceled" },
   },
+  answer_task = {
+    awaiting = { pending = "task_resumed" },
+  },
   conflict = {
     running = { needs_review = "task_conflicted" },
     succeeded = { needs_review = "task_conflicted" },
+  },
+  doubt_action = {
+    running = { needs_review = "task_in_doubt" },
+  },
+  accept_result = {
+    needs_review = { succeeded = "review_accepted" },
+  },
+  reject_result = {
+    needs_review = { failed = "review_rejected" },
+  },
+  rerun = {
+    needs_review = { pending = "task_rerun" },
+    succeeded = { pending = "task_rerun" },
+    failed = { pending = "task_rerun" },
+  },
+  unblock = {
+    blocked = { pending = "task_unblocked" },
   },
 }
