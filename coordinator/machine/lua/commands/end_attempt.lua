@@ -26,7 +26,9 @@ Command[#Command + 1] = {
     local key = task and Result.key_of(task, c.attempt)
     local live = not stale and not Run.is_final(run)
     local given = task and Record.get(task, "key") ~= ""
-    local verdict = task and c.outcome == "succeeded" and Conflict.verdict(run, task, key, c.digest, live)
+    -- Under a live lease only a given key can have been used before.
+    local asks = task and c.outcome == "succeeded" and (given or not live)
+    local verdict = asks and Conflict.verdict(run, task, key, c.digest, live)
     local settled = (stale or Run.is_final(run)) and Cancellation.answer(run, c)
     if settled == "confirmed" then
       return "applied", "cancel_confirmed"

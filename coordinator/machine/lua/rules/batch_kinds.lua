@@ -29,8 +29,18 @@ function kinds.ended(run, id, cursor, left)
   return #edges
 end
 
-function kinds.conflict(run, id, cursor, left, root)
+-- Those whose result rests on this task's: its dependants, and the parent that collects it, which is the last.
+local function relying(run, id, cursor, left)
   local edges = page(Key.of("edges", run.id, id), cursor, left)
+  local parent = Record.get(Task.load(run, id), "parent")
+  if #edges < left and parent ~= "" then
+    edges[#edges + 1] = "r:" .. parent
+  end
+  return edges
+end
+
+function kinds.conflict(run, id, cursor, left, root)
+  local edges = relying(run, id, cursor, left)
   for i = 1, #edges do
     Blocking.doubt(run, Task.load(run, id), root, edges[i])
   end
@@ -38,7 +48,7 @@ function kinds.conflict(run, id, cursor, left, root)
 end
 
 function kinds.unblock(run, id, cursor, left, root)
-  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  local edges = relying(run, id, cursor, left)
   for i = 1, #edges do
     Review.unblock(run, Task.load(run, id), root, edges[i])
   end
@@ -46,7 +56,7 @@ function kinds.unblock(run, id, cursor, left, root)
 end
 
 function kinds.untaint(run, id, cursor, left, extra)
-  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  local edges = relying(run, id, cursor, left)
   for i = 1, #edges do
     Review.untaint(run, Task.load(run, string.sub(edges[i], 3)), extra.root, extra.mode)
   end

@@ -42,12 +42,17 @@ local started = { running = true, awaiting = true, succeeded = true, failed = tr
 -- started from it are marked, and their own dependants looked at in turn.
 function Blocking.doubt(run, source, root, edge)
   local kind, id = string.sub(edge, 1, 1), string.sub(edge, 3)
-  if kind == "a" then
-    return
-  end
   local dependant = Task.load(run, id)
   local state = Task.state(run, dependant)
-  if state == "pending" or state == "queued" then
+  if kind == "a" then
+    if source.id == root and state == "pending" then
+      redis.call("SADD", Key.of("unmet", run.id, id), "a:" .. source.id)
+      Readiness.reconsider(run, dependant)
+    end
+  elseif state == "awaiting" and dependant.id == Record.get(source, "parent") then
+    -- It goes on waiting for this child, which has not ended after all.
+    History.note(run, "child_in_doubt", id, "conflict", { root = root })
+  elseif state == "pending" or state == "queued" then
     if Blocking.retract(run, source, kind, dependant) then
       Blocking.block(run, dependant, root, "needs_review", source.id)
     end
@@ -55,16 +60,6 @@ function Blocking.doubt(run, source, root, edge)
     Task.mark(run, dependant, { tainted = "1", doubt_root = root, doubt_via = source.id })
     History.note(run, "task_tainted", id, "conflict", { root = root })
     Batch.push(run, { "conflict", id, 0, root })
-  end
-end
-
--- An any_of that had its k and has it no more waits again.
-local function reopen(run, dependant)
-  if Record.int(dependant, "any_ok") >= Record.int(dependant, "any_count") then
-    return
-  end
-  if Task.is(dependant, "ready") then
-    Readiness.close(run, dependant)
   end
 end
 
@@ -89,6 +84,6 @@ function Blocking.retract(run, source, kind, dependant)
   if reachable < Record.int(dependant, "any_count") then
     return true
   end
-  reopen(run, dependant)
+  Readiness.reconsider(run, dependant)
   return false
 end

@@ -42,6 +42,13 @@ function Children.ended(run, child)
   end
 end
 
+-- A child's accepted result is in doubt: it has not ended after all.
+function Children.take_back(run, child)
+  local parent = Task.load(run, Record.get(child, "parent"))
+  Record.add(parent, "children_ended", -1)
+  Record.add(parent, "children_ok", -1)
+end
+
 -- Decided when all ended, or when too many failed for min_success to be reached.
 function Children.judge(run, parent)
   local total, ok = Record.int(parent, "children"), Record.int(parent, "children_ok")

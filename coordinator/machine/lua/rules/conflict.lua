@@ -80,6 +80,9 @@ function Conflict.detect(run, task, c, key, live)
       end
       Lease.drop(run, task, "conflicted")
     end
+    if state == "succeeded" and Record.get(task, "parent") ~= "" then
+      Children.take_back(run, task)
+    end
     Result.clear_facts(run, task)
     Task.move(run, task, "conflict", "needs_review", { reason = "conflict", digest = c.digest })
     Review.open(run, task, "conflict")

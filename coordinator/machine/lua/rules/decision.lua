@@ -48,6 +48,7 @@ Review.effects = {
   reject = function(run, task, c)
     Record.set(task, "result_trust", "rejected")
     Ended.enter(run, task, "reject_result", "failed", { reason = "rejected", worker = c.source })
+    Batch.push(run, { "untaint", task.id, 0, { root = task.id, mode = "keep" } })
   end,
   rerun = function(run, task, c)
     Review.rerun(run, task, c.source)

@@ -10,6 +10,9 @@ function Outbox.member(run, task)
   return run.id .. "|" .. task.id
 end
 
+-- How a dispatch stands in a run's log, so that `verify` can apply it alone.
+Outbox.logged_as = { name = "dispatch_task", fields = { "run", "task" } }
+
 -- Dispatches a ready task: the attempt gets its number, its reservation and its place in the outbox in one call.
 -- A for_each parent has no attempt of its own: the coordinator does its work (SPEC 2).
 function Outbox.dispatch(run, task)
@@ -61,7 +64,7 @@ function Outbox.queued(c, run)
     return nil, "wrong_role"
   elseif Record.int(task, "attempt") ~= c.attempt then
     return nil, "stale_attempt"
-  elseif Record.get(task, "state") ~= "queued" then
+  elseif Record.get(task, "state") ~= "queued" or not is_worker_task(task) then
     return nil, "wrong_state"
   end
   return task

@@ -24,6 +24,7 @@ function Plan.task(run, definition)
   redis.call("ZADD", Key.of("tasks", run.id), definition.index, id)
   if (definition.input or "") ~= "" then
     redis.call("HSET", Key.of("templates", run.id), id, definition.input)
+    redis.call("HSET", Key.of("task", run.id, id), "has_input", "1")
   end
   local task = Task.load(run, id)
   Task.enter(run, task)

@@ -47,6 +47,13 @@ function Readiness.consider(run, task)
   end
 end
 
+-- A requirement was taken back: what had been ready for it waits again.
+function Readiness.reconsider(run, task)
+  if Task.is(task, "ready") and not is_met(run, task) then
+    Readiness.close(run, task)
+  end
+end
+
 -- The owner's right to the capability: judged when the task becomes ready, before the budget (SPEC 3).
 function Readiness.may(run, task)
   if Task.is(task, "external") and Record.get(task, "role") == "" then
@@ -63,6 +70,7 @@ function Readiness.open(run, task)
   redis.call("ZADD", Key.of("ready", run.id, role, lane), score, task.id)
   redis.call("ZADD", Key.of("lanes", run.id, role), 0, lane)
   redis.call("ZADD", Key.of("roles"), 0, role)
+  run.first = nil
   Task.mark(run, task, { ready = "1" })
   run.external_ready = run.external_ready or role == Readiness.external
   Turn.join(run, role, score)
@@ -75,12 +83,24 @@ function Readiness.close(run, task)
   if redis.call("EXISTS", ready) == 0 then
     redis.call("ZREM", Key.of("lanes", run.id, role), lane)
   end
+  run.first = nil
   Task.mark(run, task, { ready = "0" })
 end
 
--- The first ready task of a role that fits the budget, with its score; nil if none does.
--- One lane is the common case and needs no parsing unless something limits the run.
+-- The first ready task of a role that fits the budget, with its score; nil if none does. Remembered while nothing of
+-- the run becomes ready or stops being so, unless a budget could have moved meanwhile.
 function Readiness.first(run, role)
+  local known = run.first and run.first[role]
+  if known and run.fields.bounded ~= "1" then
+    return known[1], known[2]
+  end
+  local task, score = Readiness.look(run, role)
+  run.first = run.first or {}
+  run.first[role] = { task, score }
+  return task, score
+end
+
+function Readiness.look(run, role)
   local lanes = redis.call("ZRANGE", Key.of("lanes", run.id, role), 0, -1)
   local best, best_score
   for i = 1, #lanes do

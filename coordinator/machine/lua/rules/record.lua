@@ -1,23 +1,18 @@
 -- Owns records: hashes in memory for one call. Must not know what a field means.
 
--- A record is a hash in memory for one call: its hot fields are read at once, others when they are asked for, and what
--- changed is written once, at the end. The first hot field is one that every such record has.
-function Record.load(key, hot)
-  local values = redis.call("HMGET", key, unpack(hot))
-  if not values[1] then
+-- A record is a hash read once, changed in memory and written once, at the end of the call. A missing field reads "".
+local missing = { __index = function() return "" end }
+
+function Record.load(key)
+  local flat = redis.call("HGETALL", key)
+  if #flat == 0 then
     return nil
   end
   local fields = {}
-  for i = 1, #hot do
-    fields[hot[i]] = values[i] or ""
+  for i = 1, #flat, 2 do
+    fields[flat[i]] = flat[i + 1]
   end
-  return Record.new(key, setmetatable(fields, {
-    __index = function(_, field)
-      local value = redis.call("HGET", key, field) or ""
-      fields[field] = value
-      return value
-    end,
-  }))
+  return Record.new(key, setmetatable(fields, missing))
 end
 
 function Record.new(key, fields)

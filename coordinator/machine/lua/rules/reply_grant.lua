@@ -4,10 +4,17 @@
 -- Requirements a page: what fits a grant inline, and what one Lua call may copy.
 Reply.page_size = 200
 
--- Results of the requirements (`requires` and `any_of`) from `first`, as a JSON object text, and the states.
+-- A child has its parent's requirements: that is what its input may refer to.
+local function giver(run, task)
+  local parent = Record.get(task, "parent")
+  return parent ~= "" and Task.load(run, parent) or task
+end
+
+-- Results of the requirements (`requires` and `any_of`) of one page, as a JSON object text, and the states.
 local function results(run, task, page)
   local first = page * Reply.page_size
-  local names = redis.call("LRANGE", Key.of("requires", run.id, task.id), first, first + Reply.page_size - 1)
+  local list = Key.of("requires", run.id, giver(run, task).id)
+  local names = redis.call("LRANGE", list, first, first + Reply.page_size - 1)
   local found, states = {}, {}
   for i = 1, #names do
     local id = string.sub(names[i], 3)
@@ -30,13 +37,16 @@ function Reply.grant(c, run, task)
   if c.reply_to == "" then
     return
   end
-  local total = redis.call("LLEN", Key.of("requires", run.id, task.id))
+  local from = giver(run, task)
+  local total = Record.int(from, "requires") + Record.int(from, "after") + Record.int(from, "any_total")
   local pages = total > Reply.page_size and math.ceil(total / Reply.page_size) or 0
   local documents = { results = "{}", states = "{}", input = "null", inputs = "null", answer = "null" }
   if total > 0 and pages == 0 then
     documents.results, documents.states = results(run, task, 0)
   end
-  documents.input = redis.call("HGET", Key.of("templates", run.id), task.id) or "null"
+  if Task.is(task, "has_input") then
+    documents.input = redis.call("HGET", Key.of("templates", run.id), task.id) or "null"
+  end
   if Task.is(task, "uses_inputs") then
     documents.inputs = redis.call("HGET", Key.of("documents", run.id), "inputs") or "null"
   end

@@ -45,7 +45,9 @@ end
 function Result.accept(run, task, c, key)
   Result.keep_payload(run, c.digest, c.payload)
   if key then
-    local prior = Result.prior(run, task, key) or { accepted = "", seen = {} }
+    -- An attempt's own key is new: an earlier success under it would have ended the attempt.
+    local given = Record.get(task, "key") ~= "" or Task.is(task, "external")
+    local prior = given and Result.prior(run, task, key) or { accepted = "", seen = {} }
     local arrival = Result.arrival(run, task, c, key, #prior.seen + 1)
     arrival.accepted = 1
     prior.accepted = c.digest

@@ -8,17 +8,10 @@ Run.final = {
 
 Run.parked = { paused = true, needs_review = true }
 
--- What most calls look at; the rest is read when asked for.
-local hot = {
-  "status", "now", "seq", "state_version", "batch", "bounded", "reports", "in_flight", "ready", "open_tasks",
-  "required_open", "required_failed", "required_dead", "required_tainted", "on_required_failure", "on_completion",
-  "used_step_budget", "reserved_step_budget", "n_pending", "n_queued", "n_running", "n_succeeded",
-}
-
 function Run.load(id)
   local run = Gate.runs[id]
   if not run then
-    run = Record.load(Key.of("run", id), hot)
+    run = Record.load(Key.of("run", id))
     if not run then
       return nil
     end
@@ -60,7 +53,7 @@ function Run.settle(run)
     Stop.judge(run)
     Batch.work(run)
   end
-  if run.budget_freed and Run.is_open(run) and Record.int(run, "ready") > 0 then
+  if run.budget_freed and run.fields.bounded == "1" and Run.is_open(run) and Record.int(run, "ready") > 0 then
     Turn.rejoin(run)
   end
 end

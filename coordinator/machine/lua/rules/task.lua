@@ -8,16 +8,10 @@ Task.unfinished = { pending = true, queued = true, running = true, awaiting = tr
 Task.failing = { failed = true, denied = true }
 Task.dead = { failed = true, denied = true, canceled = true }
 
--- What most calls look at; the rest is read when asked for.
-local hot = {
-  "state", "role", "attempt", "required", "ready", "waiting", "tainted", "external", "for_each", "timer", "held",
-  "lease", "granted", "index", "priority", "tokens", "cost_micros", "reserved", "has_edges", "parent", "children",
-}
-
 function Task.load(run, id)
   local task = run.tasks[id]
   if not task then
-    task = Record.load(Key.of("task", run.id, id), hot)
+    task = Record.load(Key.of("task", run.id, id))
     if not task then
       return nil
     end
@@ -68,6 +62,9 @@ function Task.move(run, task, cause, to, note)
   end
   Record.add(run, "state_version", 1)
   run.touched = true
-  Metrics.add("tasks:" .. to, 1)
+  if to ~= "queued" and to ~= "running" then
+    -- How often tasks were queued and began is counted with their attempts.
+    Metrics.add("tasks:" .. to, 1)
+  end
   History.event(run, kind, task, from, to, note)
 end

@@ -14,6 +14,9 @@ end
 -- What was due first counts; at the same moment the start-to-close timeout, which ends the attempt whatever the
 -- heartbeats say. An external task has no lease and shows no progress.
 local function running(run, task, led_since)
+  if Task.is(task, "for_each") then
+    return false
+  end
   local first, cause, outcome, reason = Record.int(task, "timeout_at"), "time_out", "timed_out", "timeout"
   if not Task.is(task, "external") then
     local patience = Record.int(task, "progress_timeout_ms")

@@ -8,13 +8,18 @@ Turn.share = 8
 
 local priority_step = 4294967296
 
+-- A smaller number is a higher priority.
+function Turn.priority(score)
+  return math.floor(score / priority_step)
+end
+
 -- Puts the run in the row of a role, or forward if `score` (of a task that became ready) is of a higher priority.
 function Turn.join(run, role, score)
-  if not Run.is_open(run) then
+  if not Run.is_open(run) or Record.int(run, "ready") == 0 then
     return
   end
   local placed = tonumber(redis.call("ZSCORE", Key.of("turn", role), run.id) or "")
-  local ahead = score and placed and math.floor(score / priority_step) < math.floor(placed / priority_step)
+  local ahead = score and placed and Turn.priority(score) < Turn.priority(placed)
   if not placed or ahead then
     Turn.place(run, role)
   end
@@ -28,8 +33,7 @@ function Turn.place(run, role)
     return
   end
   local serial = redis.call("HINCRBY", Key.of("serials"), "turn", 1)
-  local priority = math.floor(score / priority_step)
-  redis.call("ZADD", Key.of("turn", role), priority * priority_step + serial, run.id)
+  redis.call("ZADD", Key.of("turn", role), Turn.priority(score) * priority_step + serial, run.id)
 end
 
 -- The installation's setting, read once a call.
