@@ -65,7 +65,7 @@ class Library:
             start, name = max(entry for entry in self.starts if entry[0] <= line)
             return f"{name}:{line - start + 1}:"
 
-        return re.sub(r"@?user_function:(\d+):", place, message)
+        return re.sub(r"@?user_function:(\d+)[:.]", place, message)
 
     def call(self, client: Any, ns: str, name: str, arguments: Sequence[Any]) -> Any:
         """One FCALL on a client or a pipeline."""

@@ -54,7 +54,16 @@ class Machine:
         return self.apply_many([command])[0]
 
     def apply_many(self, commands: Sequence[Command]) -> list[Reply]:
-        """Applies commands in order in one pipeline; gives their replies in order."""
+        """Applies commands in order in one pipeline; gives their replies in order. The first fault is raised, after
+        all of them were tried."""
+        replies = self.apply_each(commands)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise reply
+        return [reply for reply in replies if isinstance(reply, Reply)]
+
+    def apply_each(self, commands: Sequence[Command]) -> list[Reply | Exception]:
+        """Like apply_many, with the fault of a command in the place of its reply."""
         if not commands:
             return []
         pipe = self.redis.pipeline(transaction=False)
@@ -65,27 +74,32 @@ class Machine:
 
     def read(self, query: Query) -> Any:
         """Asks one question; the answer is decoded by the query itself."""
-        try:
-            raw = self.library.call_read(self.redis, self.namespace, query.name(), query.arguments())
-        except ResponseError as error:
-            raise self._fault(query.name(), error) from error
-        return query.decode(raw)
+        return self.read_many([query])[0]
+
+    def read_many(self, queries: Sequence[Query]) -> list[Any]:
+        """Asks several questions in one round trip; the answers in order. Raises MachineFault for errors inside Lua."""
+        pipe = self.redis.pipeline(transaction=False)
+        for query in queries:
+            self.library.call_read(pipe, self.namespace, query.name(), query.arguments())
+        raw = pipe.execute(raise_on_error=False)
+        for query, answer in zip(queries, raw, strict=True):
+            if isinstance(answer, Exception):
+                raise self._fault(query.name(), answer)
+        return [query.decode(answer) for query, answer in zip(queries, raw, strict=True)]
 
     def _arguments(self, command: Command) -> list[Any]:
         header = [self.epoch, *(getattr(command, name) for name in GATE_FIELDS)]
         return header + [getattr(command, name) for name in command.own_fields()]
 
-    def _reply(self, command: Command, answer: Any) -> Reply:
-        if isinstance(answer, ResponseError):
-            raise self._fault(command.name(), answer) from answer
+    def _reply(self, command: Command, answer: Any) -> Reply | Exception:
         if isinstance(answer, Exception):
-            raise answer
+            return self._fault(command.name(), answer)
         status, word, run_status, *rest = (text(part) for part in answer)
         return Reply(ReplyStatus(status), word, run_status, rest[0] if rest else "")
 
-    def _fault(self, name: str, error: ResponseError) -> Exception:
+    def _fault(self, name: str, error: Exception) -> Exception:
         """An error of our own Lua is a fault of ours; anything else that the server says is passed on."""
         message = str(error)
-        if "user_function" in message or "Script killed" in message:
+        if isinstance(error, ResponseError) and ("user_function" in message or "Script killed" in message):
             return MachineFault(f"{name}: {self.library.locate(message)}")
         return error

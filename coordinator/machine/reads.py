@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 
@@ -27,11 +28,13 @@ class Query:
     """What every read has: a name, its fields in wire order, and a decoder."""
 
     @classmethod
+    @cache
     def name(cls) -> str:
         """The read's name: that of its Lua file and function."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     @classmethod
+    @cache
     def own_fields(cls) -> tuple[str, ...]:
         """Names of the fields, in wire order."""
         return tuple(f.name for f in fields(cls))

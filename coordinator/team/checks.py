@@ -254,7 +254,7 @@ def _check_input(team: Team, name: str, task: Task, book: FaultBook) -> None:
             if task.for_each is None and not book.is_broken("tasks", name, "for_each"):
                 book.say(where, "`for_each` beside `from: item` or `from: index`", "none")
         else:
-            _check_reference(team, task.upstream, reference, where, book, "requires, after or any_of")
+            _check_reference(team, task.requires, reference, where, book, "requires")
 
 
 def _source_of(template: Any, place: Path) -> Any:

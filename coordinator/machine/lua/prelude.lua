@@ -8,23 +8,6 @@ local Conflict, Result, Stop, Rule, Timer, History, Outbox, Reply, Batch = {}, {
 local Children, Metrics, Turn, Plan, Cancellation, Action, Review = {}, {}, {}, {}, {}, {}, {}
 local External, Outcome = {}, {}
 
--- Integers as text: Lua's own conversion turns 1e15 into a float's spelling.
-function Num.text(value)
-  return string.format("%.0f", value)
-end
-
--- `ns:KIND`, `ns:KIND:RUN`, and so on; keys.py has the map. Written out, because it is called for every key touched.
-function Key.of(kind, a, b, c)
-  if not a then
-    return Gate.ns .. ":" .. kind
-  elseif not b then
-    return Gate.ns .. ":" .. kind .. ":" .. a
-  elseif not c then
-    return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b
-  end
-  return Gate.ns .. ":" .. kind .. ":" .. a .. ":" .. b .. ":" .. c
-end
-
 -- The gate. Header arguments: epoch, now, inbox, entry, reply_to, request; then the command's fields by name.
 Gate.header = 6
 
@@ -86,12 +69,15 @@ function Gate.run(spec, keys, args)
   return { status, word or "", run_status, data or "" }
 end
 
--- Ends the call for every run it touched. Order of SPEC 3: move, block, judge, cancel.
+-- Ends the call for every run whose clock it set; others were only looked at. Order of SPEC 3: move, block, judge,
+-- cancel.
 function Gate.finish()
   for i = 1, #Gate.order do
     local run = Gate.order[i]
-    Run.settle(run)
-    Run.save(run)
+    if run.now then
+      Run.settle(run)
+      Run.save(run)
+    end
   end
   Metrics.write()
 end

@@ -44,7 +44,7 @@ ONE_FAULT = [
     ("{four_eyes: true}", "", "tasks.a.four_eyes", "a supported key", "four_eyes, which is not yet supported"),
     ("{input: {k: {secret: TOKEN}}}", "", "tasks.a.input.k", "a supported input", "not yet supported"),
     ("{input: {k: {from: inputs.zz}}}", "", "tasks.a.input.k", "no input of the run", '"zz"'),
-    ("{input: {k: {from: tasks.a.result}}}", "", "tasks.a.input.k", "requires, after or any_of", '"a"'),
+    ("{input: {k: {from: tasks.a.result}}}", "", "tasks.a.input.k", "requires", '"a"'),
     ("{input: [{from: input.zz}]}", "", "tasks.a.input[0]", "inputs.NAME", '"input.zz"'),
     ("{input: {from: item}}", "", "tasks.a.input", "`for_each` beside", "none"),
     ("{output_schema: 5}", "", "tasks.a.output_schema", "a JSON Schema", "5"),

@@ -4,48 +4,6 @@
 -- something of it changes.
 -- Events: task_queued.
 
--- Whose turn it is in a role: the run, its first task and that task's score, and where the run stands in the row; nil
--- if nobody can go. Runs that cannot use their turn are put out of the row.
-local function candidate(role)
-  while true do
-    local row = redis.call("ZRANGE", Key.of("turn", role), 0, 1, "WITHSCORES")
-    local id = row[1]
-    if not id then
-      return nil
-    end
-    local run = Run.load(id)
-    if run and Run.is_open(run) and not Batch.is_open(run) and Turn.has_room(run, role) then
-      local task, score = Readiness.first(run, role)
-      if task then
-        return { run = run, role = role, task = task, score = score, place = tonumber(row[2]), alone = #row == 2 }
-      end
-    end
-    redis.call("ZREM", Key.of("turn", role), id)
-  end
-end
-
--- Between roles: priority, then file order within one run, else the order of service between runs.
-local function before(a, b)
-  local pa, pb = Turn.priority(a.score), Turn.priority(b.score)
-  if pa ~= pb then
-    return pa < pb
-  elseif a.run == b.run then
-    return a.score < b.score
-  end
-  return a.place < b.place
-end
-
-local function best(candidates, roles)
-  local found
-  for i = 1, #roles do
-    local one = candidates[roles[i]]
-    if one and (not found or before(one, found)) then
-      found = one
-    end
-  end
-  return found
-end
-
 local function serve(c, one)
   local run = one.run
   Run.clock(run, c.now)
@@ -66,10 +24,10 @@ Command[#Command + 1] = {
     local roles = redis.call("ZRANGE", Key.of("roles"), 0, -1)
     local candidates = {}
     for i = 1, #roles do
-      candidates[roles[i]] = candidate(roles[i])
+      candidates[roles[i]] = Turn.candidate(roles[i])
     end
     local done = 0
-    local one = best(candidates, roles)
+    local one = Turn.best(candidates, roles)
     while one and done < c.limit do
       serve(c, one)
       done = done + 1
@@ -77,10 +35,10 @@ Command[#Command + 1] = {
       for i = 1, #roles do
         local other = candidates[roles[i]]
         if roles[i] == one.role or (other and other.run == one.run and one.run.fields.bounded == "1") then
-          candidates[roles[i]] = candidate(roles[i])
+          candidates[roles[i]] = Turn.candidate(roles[i])
         end
       end
-      one = best(candidates, roles)
+      one = Turn.best(candidates, roles)
     end
     return "applied", "", tostring(done)
   end,

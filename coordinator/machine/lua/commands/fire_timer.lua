@@ -22,9 +22,19 @@ Command[#Command + 1] = {
     end
     local task = Task.load(run, c.task)
     local judge = task and Timer.due[Record.get(task, "state")]
-    if not judge or not judge(run, task, c.led_since) then
-      return "refused", "not_due"
+    local done, due_at = false, nil
+    if judge then
+      done, due_at = judge(run, task, c.led_since)
     end
-    return "applied", ""
+    if done then
+      return "applied", ""
+    end
+    -- Set right, so that it is not looked at again before it is due.
+    if due_at then
+      Timer.task(run, task, due_at)
+    else
+      redis.call("ZREM", Key.of("timers"), c.run .. "|" .. c.task)
+    end
+    return "refused", "not_due"
   end,
 }

@@ -4,7 +4,7 @@
 local function wanted(parent)
   local total = Record.int(parent, "children")
   local minimum = Record.int(parent, "min_success")
-  return minimum < 0 and total or math.min(minimum, total)
+  return minimum < 0 and total or minimum
 end
 
 -- Lets the next held child in; a parent has at most max_parallel of them in flight.

@@ -4,9 +4,10 @@
 -- Lists that nobody reads any more go away; this lifetime decides nothing.
 Reply.keep_ms = 3600000
 
+-- The name comes from outside: a key of another type must not stop what was already done.
 function Reply.push(list, text)
-  redis.call("RPUSH", list, text)
-  redis.call("PEXPIRE", list, Reply.keep_ms)
+  redis.pcall("RPUSH", list, text)
+  redis.pcall("PEXPIRE", list, Reply.keep_ms)
 end
 
 function Reply.send(c, status, word, run_status)

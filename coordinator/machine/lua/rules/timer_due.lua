@@ -1,4 +1,4 @@
--- Owns what a task's timer does when it is due, by the task's state; each gives false when it is not.
+-- Owns what a task's timer does when it is due, by the task's state. Each gives true, or false and when it will be.
 -- Must not set timers for what begins (timer.lua).
 
 local function lose(run, task, cause, outcome, reason)
@@ -31,8 +31,7 @@ local function running(run, task, led_since)
     end
   end
   if run.now < first then
-    Timer.task(run, task, first)
-    return false
+    return false, first
   end
   lose(run, task, cause, outcome, reason)
   return true
@@ -40,8 +39,9 @@ end
 
 local function queued(run, task)
   local patience = Record.int(task, "queue_timeout_ms")
-  if patience == 0 or run.now < Record.int(task, "queued_at") + patience then
-    return false
+  local due_at = Record.int(task, "queued_at") + patience
+  if patience == 0 or run.now < due_at then
+    return false, patience > 0 and due_at
   end
   Budget.release(run, task, false)
   Lease.drop(run, task, "timed_out")
@@ -50,8 +50,9 @@ local function queued(run, task)
 end
 
 local function pending(run, task)
-  if not Task.is(task, "waiting") or run.now < Record.int(task, "due_at") then
-    return false
+  local waiting, due_at = Task.is(task, "waiting"), Record.int(task, "due_at")
+  if not waiting or run.now < due_at then
+    return false, waiting and due_at
   end
   Timer.clear(run, task)
   run.touched = true

@@ -1,0 +1,76 @@
+"""Owns the list of all commands: the only ways to change a run. Must not hold code; see base.py for the rules."""
+
+from coordinator.machine.commands.attempt import (
+    DoubtAction,
+    EndAction,
+    EndAttempt,
+    GrantLease,
+    HandBack,
+    LoseQueued,
+    RenewLease,
+    ReportExternal,
+    SendResults,
+    StartAction,
+    UseBudget,
+)
+from coordinator.machine.commands.base import GATE_FIELDS, Command
+from coordinator.machine.commands.installation import (
+    RefuseEntry,
+    ResignLead,
+    TakeLead,
+)
+from coordinator.machine.commands.people import (
+    AnswerTask,
+    CancelRun,
+    CancelTask,
+    DecideAction,
+    DecideReview,
+    ExpireCancel,
+    ResumeRun,
+    SignalRun,
+)
+from coordinator.machine.commands.run import (
+    AddTasks,
+    CollectTask,
+    ContinueBatch,
+    Dispatch,
+    DispatchTask,
+    FireTimer,
+    SpawnTasks,
+    SubmitRun,
+)
+
+__all__ = [
+    "GATE_FIELDS",
+    "AddTasks",
+    "AnswerTask",
+    "CancelRun",
+    "CancelTask",
+    "CollectTask",
+    "Command",
+    "ContinueBatch",
+    "DecideAction",
+    "DecideReview",
+    "Dispatch",
+    "DispatchTask",
+    "DoubtAction",
+    "EndAction",
+    "EndAttempt",
+    "ExpireCancel",
+    "FireTimer",
+    "GrantLease",
+    "HandBack",
+    "LoseQueued",
+    "RefuseEntry",
+    "RenewLease",
+    "ReportExternal",
+    "ResignLead",
+    "ResumeRun",
+    "SendResults",
+    "SignalRun",
+    "SpawnTasks",
+    "StartAction",
+    "SubmitRun",
+    "TakeLead",
+    "UseBudget",
+]
