@@ -1,0 +1,5 @@
+"""Owns the job of the RQ workers. Must not do anything."""
+
+
+def noop() -> None:
+    """Does nothing."""
