@@ -13,6 +13,7 @@ RUN_KEYS: dict[str, str] = {
     "requires": "list per task: what it requires (kind:requirement)",
     "unmet": "set per task: requirements that are not met yet",
     "any": "set per task: any_of members that are undecided",
+    "spawned": "hash: children by 'parent key'",
     "children": "list per parent: its children in element order",
     "templates": "hash: input templates by task",
     "documents": "hash: team and inputs as JSON text",

@@ -26,6 +26,7 @@ TABLE: tuple[Transition, ...] = (
     Transition("dispatch_task", (S.PENDING,), S.QUEUED, "task_queued"),
     Transition("deny", (S.PENDING,), S.DENIED, "task_denied"),
     Transition("skip", (S.PENDING,), S.SKIPPED, "task_skipped"),
+    Transition("reuse", (S.PENDING,), S.SUCCEEDED, "task_reused"),
     Transition("block", (S.PENDING, S.QUEUED), S.BLOCKED, "task_blocked"),
     # An attempt begins, or never does.
     Transition("grant_lease", (S.QUEUED,), S.RUNNING, "attempt_started"),

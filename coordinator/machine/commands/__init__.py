@@ -10,6 +10,7 @@ from coordinator.machine.commands.attempt import (
     RenewLease,
     ReportExternal,
     SendResults,
+    SpawnChild,
     StartAction,
     UseBudget,
 )
@@ -36,6 +37,7 @@ from coordinator.machine.commands.run import (
     Dispatch,
     DispatchTask,
     FireTimer,
+    RecoverRun,
     SpawnTasks,
     SubmitRun,
 )
@@ -61,6 +63,7 @@ __all__ = [
     "GrantLease",
     "HandBack",
     "LoseQueued",
+    "RecoverRun",
     "RefuseEntry",
     "RenewLease",
     "ReportExternal",
@@ -68,6 +71,7 @@ __all__ = [
     "ResumeRun",
     "SendResults",
     "SignalRun",
+    "SpawnChild",
     "SpawnTasks",
     "StartAction",
     "SubmitRun",

@@ -130,6 +130,29 @@ class SendResults(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnChild(Command):
+    """A running attempt makes a child task, or finds the one it made under the same key (SPEC 8)."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    worker: str
+    lease: str
+    key: str
+    child: str
+    """Plan: one task, as in `items`; its id and index are given by Lua."""
+    background: int
+    """1: the parent does not wait for it."""
+    allowed: int
+    """Whether the Team lets this role spawn for that owner."""
+    most: int
+    """Children that a run may spawn in all."""
+    deepest: int
+    """How deep children of children may go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartAction(Command):
     """A running attempt is about to perform a side effect (SPEC 7). The reply says whether it is to do it."""
 

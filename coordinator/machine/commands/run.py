@@ -90,6 +90,14 @@ class CollectTask(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverRun(Command):
+    """Redis was restored from an older copy: what was in flight is lost and the run is parked for a look (SPEC 7)."""
+
+    run: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FireTimer(Command):
     """Something of the task (or, with an empty task, of the run) may be due; Lua judges what, by `now`."""
 

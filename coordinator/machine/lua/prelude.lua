@@ -6,7 +6,7 @@ local Table, Key, Num, Record, Gate, Command, Read = {}, {}, {}, {}, {}, {}, {}
 local Run, Task, Ended, Readiness, Blocking, Lease, Budget, Retry = {}, {}, {}, {}, {}, {}, {}, {}
 local Conflict, Result, Stop, Rule, Timer, History, Outbox, Reply, Batch = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local Children, Metrics, Turn, Plan, Cancellation, Action, Review = {}, {}, {}, {}, {}, {}, {}
-local External, Outcome = {}, {}
+local External, Outcome, Integrity = {}, {}, {}
 
 -- The gate. Header arguments: epoch, now, inbox, entry, reply_to, request; then the command's fields by name.
 Gate.header = 6

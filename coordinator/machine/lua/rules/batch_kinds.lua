@@ -12,7 +12,12 @@ Batch.kinds = kinds
 function kinds.open(run, _, cursor, left)
   local names = redis.call("ZRANGE", Key.of("tasks", run.id), cursor, cursor + left - 1)
   for i = 1, #names do
-    Readiness.consider(run, Task.load(run, names[i]))
+    local task = Task.load(run, names[i])
+    if Record.get(task, "reused") ~= "" then
+      Result.reuse(run, task)
+    else
+      Readiness.consider(run, task)
+    end
   end
   return #names
 end
@@ -67,6 +72,20 @@ function kinds.cancel_children(run, id, cursor, left)
   local names = page(Key.of("children", run.id, id), cursor, left)
   for i = 1, #names do
     Children.cancel(run, Task.load(run, names[i]), { reason = "parent_ended" })
+  end
+  return #names
+end
+
+-- Each one leaves `running` as it is lost, so the next piece begins at the front again.
+function kinds.recover(run, _, _, left)
+  local names = redis.call("ZRANGE", Key.of("running", run.id), 0, left - 1)
+  for i = 1, #names do
+    local task = Task.load(run, names[i])
+    if not Task.is(task, "external") then
+      Timer.lose(run, task, "expire_lease", "lost", "restored")
+    else
+      redis.call("ZREM", Key.of("running", run.id), names[i])
+    end
   end
   return #names
 end

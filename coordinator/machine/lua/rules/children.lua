@@ -36,7 +36,9 @@ function Children.ended(run, child)
   if Record.get(child, "state") == "succeeded" then
     Record.add(parent, "children_ok", 1)
   end
-  if Record.get(parent, "state") == "awaiting" then
+  if not Task.is(parent, "for_each") then
+    Children.spawned_ended(run, parent, child)
+  elseif Record.get(parent, "state") == "awaiting" then
     Children.release(run, parent)
     Children.judge(run, parent)
   end
@@ -47,6 +49,9 @@ function Children.take_back(run, child)
   local parent = Task.load(run, Record.get(child, "parent"))
   Record.add(parent, "children_ended", -1)
   Record.add(parent, "children_ok", -1)
+  if not Task.is(parent, "for_each") and not Task.is(child, "background") then
+    Record.add(parent, "children_awaited", 1)
+  end
 end
 
 -- Decided when all ended, or when too many failed for min_success to be reached.

@@ -33,7 +33,15 @@ function effects.missing_input(c, run, task, note)
   Task.move(run, task, "end_attempt", "awaiting", note)
 end
 
-local outcomes = { succeeded = "succeeded", permission = "denied", missing_input = "awaiting" }
+-- The handler waits for children that it spawned; the attempt is over and holds no worker (SPEC 8).
+function effects.children(_, run, task, note)
+  Record.set(task, "waits_for", "children")
+  Record.add(task, "granted", -1)
+  Task.move(run, task, "end_attempt", "awaiting", note)
+  Children.resume_if_done(run, task)
+end
+
+local outcomes = { succeeded = "succeeded", permission = "denied", missing_input = "awaiting", children = "awaiting" }
 
 -- Settles the attempt and does what its outcome means; an unknown class is `permanent` (SPEC 3).
 function Outcome.apply(c, run, task)

@@ -1,11 +1,6 @@
 -- Owns the making of tasks and edges from a compiled plan (team/compile.py), for submit_run, add_tasks, spawn_tasks.
 -- Must not judge the plan: it was checked before it came here.
 
-local defaults = {
-  after = 0, any_count = 0, any_total = 0, requires = 0, tokens = 0, cost_micros = 0, priority = 0,
-  queue_timeout_ms = 0, progress_timeout_ms = 0,
-}
-
 -- Fields whose value is a document or a rule keep their own place; 0 and "" are what a missing field means.
 function Plan.task(run, definition)
   local fields = { "state", "pending" }
@@ -13,8 +8,7 @@ function Plan.task(run, definition)
     if name == "when" then
       value = cjson.encode(value)
     end
-    local idle = value == "" or value == 0 or value == defaults[name]
-    if name ~= "input" and not idle then
+    if name ~= "input" and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
       fields[#fields + 1] = type(value) == "number" and Num.text(value) or value
     end
@@ -96,6 +90,7 @@ function Plan.header(run, text)
   limit(run, "limit_deadline_ms", limits.deadline_ms)
   limit(run, "limit_no_progress_ms", limits.no_progress_ms)
   limit(run, "limit_no_progress_steps", limits.no_progress_steps)
+  Record.set(run, "parent_run", header.parent_run or "")
   limit(run, "deadline_at", limits.deadline_ms and run.now + limits.deadline_ms)
   if header.rules and #header.rules > 0 then
     Record.set(run, "rules", cjson.encode(header.rules))

@@ -60,6 +60,25 @@ function Reply.action(c, run, word, record)
   Reply.answer(c, { kind = "reply", status = "applied", word = word, run = run.id, run_status = "running" }, documents)
 end
 
+-- What a parent is told of a child that it spawned.
+function Reply.child(c, run, child)
+  if c.reply_to == "" then
+    return
+  end
+  local documents = { result = "null", error = "null" }
+  local digest = Record.get(child, "digest")
+  if digest ~= "" then
+    documents.result = redis.call("HGET", Key.of("payloads", run.id), digest)
+  end
+  if Record.get(child, "error") ~= "" then
+    documents.error = Record.get(child, "error")
+  end
+  Reply.answer(c, {
+    kind = "child", status = "applied", word = "", run = run.id, child = child.id, state = Task.state(run, child),
+    reason = Record.get(child, "reason"),
+  }, documents)
+end
+
 -- Tells a worker, while it works, that its attempt is to end.
 function Reply.cancel(run, task, reason)
   local worker = Record.get(task, "worker")

@@ -70,3 +70,17 @@ function Result.clear_facts(run, task)
     Record.set(task, "facts", "")
   end
 end
+
+-- A rerun takes over what its parent run has already: the same bytes, no attempt, no cost (SPEC 9 rerun).
+function Result.reuse(run, task)
+  local digest, source = Record.get(task, "reused"), Record.get(run, "parent_run")
+  local payload = redis.call("HGET", Key.of("payloads", source), digest)
+  if not payload then
+    return Readiness.consider(run, task)
+  end
+  Result.keep_payload(run, digest, payload)
+  Record.set(task, "digest", digest)
+  Record.set(task, "result_trust", "trusted")
+  Record.set(task, "reused_from", source)
+  Ended.enter(run, task, "reuse", "succeeded", { reason = "reused", digest = digest, detail = source })
+end

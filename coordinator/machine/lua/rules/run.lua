@@ -48,6 +48,7 @@ end
 -- a duplicate, a late report) left `touched` unset and changes no status.
 function Run.settle(run)
   Batch.work(run)
+  Integrity.park(run)
   Outbox.dispatch_external(run)
   if run.touched and not Batch.is_open(run) then
     Stop.judge(run)
@@ -60,7 +61,9 @@ end
 
 function Run.save(run)
   for i = 1, #run.task_order do
-    Record.save(run.task_order[i])
+    if not run.task_order[i].is_ghost then
+      Record.save(run.task_order[i])
+    end
   end
   Record.save(run)
 end

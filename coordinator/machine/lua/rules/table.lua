@@ -10,6 +10,9 @@ Table.rows = {
   skip = {
     pending = { skipped = "task_skipped" },
   },
+  reuse = {
+    pending = { succeeded = "task_reused" },
+  },
   block = {
     pending = { blocked = "task_blocked" },
     queued = { blocked = "task_blocked" },

@@ -11,7 +11,7 @@ Task.dead = { failed = true, denied = true, canceled = true }
 function Task.load(run, id)
   local task = run.tasks[id]
   if not task then
-    task = Record.load(Key.of("task", run.id, id))
+    task = Record.load(Key.of("task", run.id, id)) or Integrity.ghost(run, id)
     if not task then
       return nil
     end

@@ -1,7 +1,8 @@
 -- Owns what a task's timer does when it is due, by the task's state. Each gives true, or false and when it will be.
 -- Must not set timers for what begins (timer.lua).
 
-local function lose(run, task, cause, outcome, reason)
+-- The attempt is over without a word of its own: class transient (SPEC 3).
+function Timer.lose(run, task, cause, outcome, reason)
   Cancellation.request(run, task, { reason = reason })
   Budget.settle_unknown(run, task)
   Lease.drop(run, task, outcome)
@@ -33,7 +34,7 @@ local function running(run, task, led_since)
   if run.now < first then
     return false, first
   end
-  lose(run, task, cause, outcome, reason)
+  Timer.lose(run, task, cause, outcome, reason)
   return true
 end
 
