@@ -27,6 +27,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "watch": ("watch",),
     "report": ("report", "explain"),
     "external": ("report-task", "signal"),
+    "thread": ("thread",),
     "coordinator": ("coordinator",),
     "worker": ("worker",),
 }

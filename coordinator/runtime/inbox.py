@@ -7,7 +7,7 @@ between steps but where to listen. Must not know what an entry means (`translate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -16,7 +16,8 @@ from redis import Redis
 from coordinator.machine.commands import Command
 from coordinator.machine.machine import Reply
 from coordinator.runtime.leader import Fenced
-from coordinator.runtime.translate import Source, Translator
+from coordinator.runtime.translation.envelope import Source
+from coordinator.runtime.translation.translator import Translator
 from coordinator.wire import channels
 from coordinator.wire.errors import MachineFault
 from coordinator.wire.names import ReplyStatus
@@ -80,6 +81,12 @@ class Inboxes:
                 *(Source(channels.inbox(self._namespace, role), "role", role) for role in sorted(roles)),
             ]
             self._left_behind = True
+
+    def forget(self) -> None:
+        """Begins anew, for a new lead: what others saw and did meanwhile is not known here."""
+        self._sources = self._scopes
+        self._seen, self._fetched = {}, {}
+        self._left_behind = True
 
     def drain(self, now: int, follow: Sequence[Command] = ()) -> Drained:
         """Applies what stands in the inboxes, each in its order of arrival, each from its beginning.
@@ -167,29 +174,26 @@ class Inboxes:
     def _replies(
         self, items: list[_Item], now: int, drained: Drained, follow: Sequence[Command]
     ) -> Sequence[Reply]:
-        try:
-            replies = self._fenced.apply_many([*(item.command for item in items), *follow])
-        except MachineFault as fault:
-            log.error("page_failed", entries=len(items), fault=str(fault))
-            return [self._apply_alone(item, now) for item in items]
-        if follow:
-            drained.followed = replies[len(items) :]
-        return replies[: len(items)]
+        replies = self._fenced.apply_each([*(item.command for item in items), *follow])
+        followed = [reply for reply in replies[len(items) :] if isinstance(reply, Reply)]
+        if follow and len(followed) == len(follow):
+            drained.followed = followed
+        return [
+            reply if isinstance(reply, Reply) else self._put_aside(item, now, reply)
+            for item, reply in zip(items, replies, strict=False)
+        ]
 
-    def _apply_alone(self, item: _Item, now: int) -> Reply:
-        """One entry after a fault of ours somewhere in its page: no entry may stop all others for ever, so the one
-        that the machine fails on goes to the ledger. Applied ones answer `repeated`."""
-        try:
-            return self._fenced.apply_many([item.command])[0]
-        except MachineFault as fault:
-            log.error(
-                "entry_failed",
-                inbox=item.source.key,
-                entry=item.entry,
-                command=item.command.name(),
-                fault=str(fault),
-            )
-        refusal = self._translator.refusal(
-            item.source, item.entry, item.raw, now, "the state machine failed on this entry"
-        )
-        return self._fenced.apply_many([refusal])[0]
+    def _put_aside(self, item: _Item, now: int, fault: MachineFault) -> Reply:
+        """No entry may stop all others for ever: the one that the machine failed on goes to the ledger.
+
+        Mostly it is gone from the inbox, since the gate deletes it first, and then it is put into the ledger by a
+        call that deletes nothing.
+        """
+        place = f"{item.source.key} {item.entry}"
+        log.error("entry_failed", entry=place, command=item.command.name(), fault=str(fault))
+        reason = f"the state machine failed on this entry ({place}): {fault}"
+        refusal = self._translator.refusal(item.source, item.entry, item.raw, now, reason)
+        [reply] = self._fenced.apply_many([refusal])
+        if reply.status == ReplyStatus.REPEATED:
+            [reply] = self._fenced.apply_many([replace(refusal, inbox="", entry="")])
+        return reply

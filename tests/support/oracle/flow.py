@@ -51,7 +51,7 @@ def _let_in(run: Run) -> bool:
 
 def _open(run: Run) -> bool:
     for task in sorted(run.tasks.values(), key=lambda t: (-t.number("priority"), t.index)):
-        if task.opened or task.state is not S.PENDING or not requirements_met(run, task):
+        if task.opened or task.state is not S.PENDING or task.due or not requirements_met(run, task):
             continue
         task.opened = True
         capabilities = run.header["roles"].get(task.role, [])

@@ -29,7 +29,7 @@ class Task:
     after: list[str] = field(default_factory=list)
     any_of: list[str] = field(default_factory=list)
     opened: bool = False
-    """Was ready once: `when` and the capability have been judged."""
+    """Is ready: `when` and the capability have been judged; anew whenever the task becomes ready again."""
     attempt: int = 0
     granted: int = 0
     never_started: int = 0
@@ -169,7 +169,9 @@ class Run:
         task.state = to
         if to is not TaskState.RUNNING:
             task.lease = ""
-        if to is not TaskState.PENDING:
+        if to is TaskState.PENDING:
+            task.opened = False
+        else:
             task.due = None
         if to in ENDED:
             self.progress_at = self.now

@@ -16,7 +16,7 @@ function Readiness.role(task)
 end
 
 function Readiness.lane(task)
-  return Record.int(task, "tokens") .. "-" .. Num.text(Record.int(task, "cost_micros"))
+  return Num.text(Record.int(task, "tokens")) .. "-" .. Num.text(Record.int(task, "cost_micros"))
 end
 
 -- Requirements are sets of what is still missing: a repeated arrival changes nothing (C-14).
