@@ -72,7 +72,7 @@ class HandBack(Command):
     lease: str
     """Empty when none was granted yet."""
     reason: str
-    """`no_worker` (no such handler here), `draining`, `refused_start`."""
+    """`no_worker` (no such handler here), `draining`, `refused_start`, `busy` (taken ahead, and others were slow)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

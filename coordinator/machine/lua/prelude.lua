@@ -55,7 +55,7 @@ function Gate.run(spec, keys, args)
   if c.entry ~= "" and redis.call("XDEL", c.inbox, c.entry) == 0 then
     return { "repeated", "", run and Record.get(run, "status") or "" }
   end
-  if run then
+  if run and spec.logged then
     Run.clock(run, c.now)
   end
   local status, word, data = spec.apply(c, run)

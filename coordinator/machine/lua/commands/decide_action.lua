@@ -12,6 +12,7 @@ local function close_review(run, task, c)
     c.decision = c.state
     Review.close(run, task, review, c)
     Task.move(run, task, "rerun", "pending", { reason = "action_decided", worker = c.source })
+    Batch.push(run, { "unblock", task.id, 0, task.id })
     Stop.reopen(run, "action_decided", c.source)
     Readiness.consider(run, task)
   end

@@ -26,6 +26,7 @@ Command[#Command + 1] = {
     Record.add(task, "granted", -1)
     Task.move(run, task, "doubt_action", "needs_review", { reason = "unknown_action", detail = c.key })
     Review.open(run, task, "unknown_action", c.key)
+    Batch.push(run, { "conflict", task.id, 0, task.id })
     return "applied", ""
   end,
 }

@@ -8,8 +8,12 @@ local raisable = {
   limit_no_progress_ms = true, limit_no_progress_steps = true,
 }
 
+-- Adding to a limit that the Team does not set would make one: it stays unlimited.
 local function raise(run, field, value, is_added, source)
   local old = Record.get(run, field)
+  if old == "" and is_added == 1 then
+    return
+  end
   local new = is_added == 1 and (tonumber(old) or 0) + value or value
   Record.set(run, field, new)
   Record.set(run, "bounded", "1")
@@ -41,6 +45,9 @@ Command[#Command + 1] = {
       if raisable[raises[i][1]] then
         raise(run, raises[i][1], raises[i][2], raises[i][3], c.source)
       end
+    end
+    if Record.get(run, "locked_reason") == "stop_rule" then
+      Record.set(run, "rule_passed", Record.get(run, "stop_rule"))
     end
     Stop.reopen(run, "resumed", c.source)
     return "applied", ""

@@ -71,7 +71,10 @@ function Retry.unstarted(run, task, reason, waits)
     Retry.wait(run, task, "never_start", math.min(1000 * 2 ^ math.min(times - 1, 10), 30000), { reason = reason })
     return
   end
-  Record.add(task, "never_started", 1)
+  -- A worker that took more jobs ahead than it could begin says nothing about the task.
+  if reason ~= "busy" then
+    Record.add(task, "never_started", 1)
+  end
   if Record.int(task, "never_started") > Retry.most_unstarted then
     Ended.enter(run, task, "never_start", "failed", { reason = "never_started" })
   else

@@ -69,6 +69,17 @@ Stop.order = {
   { reason = "budget_exhausted", limit = true, holds = starved },
 }
 
+-- A rule that paused the run and was passed over by an operator counts again only after it has been false.
+local function is_passed(run, rule, holds)
+  local passed = Record.get(run, "rule_passed")
+  if passed ~= rule.name then
+    return false
+  elseif not holds then
+    Record.set(run, "rule_passed", "")
+  end
+  return holds
+end
+
 -- Rules are few and only read where the Team has any; the one that holds is kept for its name and its `ends`.
 function Stop.rule_that_holds(run)
   local text = Record.get(run, "rules")
@@ -77,7 +88,8 @@ function Stop.rule_that_holds(run)
   end
   local rules = cjson.decode(text)
   for i = 1, #rules do
-    if Rule.holds(run, rules[i].rule) then
+    local holds = Rule.holds(run, rules[i].rule)
+    if not is_passed(run, rules[i], holds) and holds then
       run.rule = rules[i]
       return rules[i].name
     end
