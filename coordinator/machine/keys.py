@@ -33,6 +33,8 @@ RUN_KEYS: dict[str, str] = {
     "cancellations": "hash: cancels of attempts that were running, with how they ended",
     "requests": "hash: operators' request ids and what they asked for",
     "actions": "hash: side effects by 'task key', with state and receipt",
+    "artifacts": "hash: named outputs by 'digest task name', with where they lie",
+    "artifact_digests": "set: digests of artifacts",
     "reviews": "hash: what a person must decide, with the decision",
 }
 """Keys `ns:KIND:RUN[:more]` that belong to one run."""

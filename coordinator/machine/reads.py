@@ -203,7 +203,7 @@ class DueGraces(Query):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(Query):
-    """All records of one kind of a run, sorted: `cancellations`, `actions` or `reviews`."""
+    """All records of one kind of a run, sorted: `cancellations`, `actions`, `reviews`, `artifacts`."""
 
     run: str
     kind: str

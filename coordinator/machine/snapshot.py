@@ -42,6 +42,7 @@ class RunSnapshot:
     cancellations: list[dict[str, Any]] = field(default_factory=list)
     actions: list[dict[str, Any]] = field(default_factory=list)
     reviews: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
 
 
 def snapshot(machine: Machine, run: str) -> RunSnapshot | None:
@@ -68,6 +69,7 @@ def snapshot(machine: Machine, run: str) -> RunSnapshot | None:
         cancellations=machine.read(ReadRecords(run, "cancellations")),
         actions=actions,
         reviews=machine.read(ReadRecords(run, "reviews")),
+        artifacts=machine.read(ReadRecords(run, "artifacts")),
         payloads=_payloads(machine, run, sorted({digest for digest in digests if digest})),
     )
 

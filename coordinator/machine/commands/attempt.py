@@ -153,6 +153,24 @@ class SpawnChild(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordArtifact(Command):
+    """A running attempt has put a named output outside Redis (SPEC 8); the same one again is `repeated`."""
+
+    run: str
+    task: str
+    attempt: int
+    role: str
+    worker: str
+    lease: str
+    name: str
+    digest: str
+    """SHA-256 over its bytes: `sha256:` and 64 hex digits."""
+    size: int
+    url: str
+    """Where it lies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartAction(Command):
     """A running attempt is about to perform a side effect (SPEC 7). The reply says whether it is to do it."""
 

@@ -22,7 +22,7 @@ Command[#Command + 1] = {
     end
     History.note(run, "cancel_run_requested", "", c.reason, { worker = c.source })
     run.cancel_source = c.source
-    Stop.enter(run, "canceled", { also = {} })
+    Stop.enter(run, "canceled", { also = Stop.reasons(run) })
     return "applied", ""
   end,
 }

@@ -1,4 +1,5 @@
--- read_records: all records of one kind of a run (`cancellations`, `actions`, `reviews`), each a JSON text, sorted.
+-- read_records: all records of one kind of a run (`cancellations`, `actions`, `reviews`, `artifacts`), each a JSON
+-- text, sorted.
 
 Read[#Read + 1] = {
   name = "read_records",

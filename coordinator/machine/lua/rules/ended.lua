@@ -10,8 +10,8 @@ function Ended.enter(run, task, cause, state, note)
     Record.set(task, "error", note.error)
   end
   Run.progress(run)
-  if Task.is(task, "required") and Record.int(run, "required_dead") > 0 and Record.get(run, "failure_seq") == "" then
-    Ended.first_failure(run, task)
+  if Task.is(task, "required") then
+    Ended.note_failure(run, task)
   end
   Batch.push(run, { "ended", task.id, 0 })
   if Record.get(task, "parent") ~= "" then
@@ -22,8 +22,15 @@ function Ended.enter(run, task, cause, state, note)
   end
 end
 
--- The earliest event that led to a failing end is the root cause's own, not that of the task it blocked.
-function Ended.first_failure(run, task)
+-- The earliest event that led to a failing end is the root cause's own, not that of the task it blocked. A failure
+-- counts before a cancel, which is never critical (SPEC 4).
+function Ended.note_failure(run, task)
+  local kind = Record.int(run, "required_failed") > 0 and "failed" or Record.int(run, "required_dead") > 0 and "dead"
+  local known = Record.get(run, "failure_kind")
+  if not kind or known == kind or known == "failed" then
+    return
+  end
+  Record.set(run, "failure_kind", kind)
   local root = Record.get(task, "root")
   local cause = root ~= "" and Task.load(run, root) or task
   Record.set(run, "failure_seq", Record.get(cause, "ended_seq"))

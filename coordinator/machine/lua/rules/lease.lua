@@ -56,8 +56,6 @@ function Lease.drop(run, task, outcome)
     Record.set(task, "no_worker", 0)
   end
   Record.set(task, "ended_at", run.now)
-  if outcome ~= "succeeded" then
-    Action.forsake(run, task)
-  end
+  Action.forsake(run, task)
   Metrics.add("attempts:" .. outcome, 1)
 end

@@ -46,6 +46,15 @@ local function judge_order(run)
   return fired, detail, also
 end
 
+-- The reasons that hold now, for a stop that none of them decided (an operator's cancel).
+function Stop.reasons(run)
+  local fired, _, also = judge_order(run)
+  if fired then
+    table.insert(also, 1, fired.reason)
+  end
+  return also
+end
+
 -- Judged after each transition, when no batch is open; the first reason that holds wins (SPEC 4).
 function Stop.judge(run)
   if Run.is_final(run) then
