@@ -1,11 +1,13 @@
 """Owns what is generated from transitions.py: `lua/rules/table.lua` and the marked parts of README.md.
 
 Must not be imported by anything that runs in production but the library, which joins the same text.
-`python -m coordinator.machine.render` writes the files, `--check` fails when they are not up to date.
+`python -m coordinator.machine.render` writes the files, `--check` fails when they are not up to date, `--walk` prints
+table, stop order and key map for reading.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -39,6 +41,12 @@ def diagram() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> pending", *arrows, "```"])
 
 
+def stop_order() -> list[str]:
+    """The reasons of lua/rules/stop_order.lua, in the order in which a run is judged."""
+    text = (HERE / "lua" / "rules" / "stop_order.lua").read_text()
+    return re.findall(r'\{ reason = "(\w+)"', text)
+
+
 def key_map() -> str:
     """Every state key, one line each."""
     lines = ["| key | what |", "| --- | --- |"]
@@ -57,6 +65,15 @@ def readme(text: str) -> str:
     return text
 
 
+def walk() -> str:
+    """The table, the stop order and the key map as plain text."""
+    moves = [f"  {row.cause:16} {' | '.join(row.sources):40} -> {row.target:12} {row.event}" for row in TABLE]
+    reasons = [f"  {number}. {reason}" for number, reason in enumerate(stop_order(), 1)]
+    rest = "  then, when nothing moves any more: needs_review, failed, paused, deadlock"
+    keys = [f"  ns:{kind:16} {what}" for kind, what in (RUN_KEYS | SHARED_KEYS).items()]
+    return "\n".join(["Moves of a task:", *moves, "", "Stop order:", *reasons, rest, "", "Keys:", *keys])
+
+
 def main(check: bool) -> int:
     """Writes the generated files, or compares them. Gives the exit code."""
     page = HERE / "README.md"
@@ -71,4 +88,7 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
+    if "--walk" in sys.argv[1:]:
+        print(walk())
+        sys.exit(0)
     sys.exit(main("--check" in sys.argv[1:]))

@@ -11,7 +11,7 @@ from coordinator.machine import commands, keys, reads
 from coordinator.machine.commands import Command
 from coordinator.machine.library import LUA, Library
 from coordinator.machine.reads import Query
-from coordinator.machine.render import lua_table, main
+from coordinator.machine.render import lua_table, main, stop_order
 from coordinator.machine.transitions import TABLE
 from coordinator.wire.names import Refusal, TaskState
 
@@ -101,3 +101,15 @@ def test_an_error_names_its_file_and_line() -> None:
     own = (LUA / "rules" / "stop.lua").read_text().splitlines()
     expected = next(number for number, text in enumerate(own, 1) if text.startswith("function Stop.judge"))
     assert library.locate(f"user_function:{line}: boom") == f"rules/stop.lua:{expected}: boom"
+
+
+def test_the_stop_order_is_that_of_the_specification() -> None:
+    assert stop_order() == [
+        "critical_failure",
+        "completed",
+        "stop_rule",
+        "deadline_exceeded",
+        "step_limit",
+        "no_progress",
+        "budget_exhausted",
+    ]
