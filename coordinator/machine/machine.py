@@ -14,6 +14,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from coordinator.machine.commands import GATE_FIELDS, Command
+from coordinator.machine.documents import pack
 from coordinator.machine.library import Library
 from coordinator.machine.reads import Query, text
 from coordinator.wire.channels import DEFAULT_NAMESPACE
@@ -89,7 +90,11 @@ class Machine:
 
     def _arguments(self, command: Command) -> list[Any]:
         header = [self.epoch, *(getattr(command, name) for name in GATE_FIELDS)]
-        return header + [getattr(command, name) for name in command.own_fields()]
+        own = [getattr(command, name) for name in command.own_fields()]
+        for name in command.DOCUMENTS:
+            place = command.own_fields().index(name)
+            own[place] = pack(own[place])
+        return header + own
 
     def _reply(self, command: Command, answer: Any) -> Reply | Exception:
         if isinstance(answer, Exception):

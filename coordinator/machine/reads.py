@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from coordinator.machine.documents import unpack
+
 
 def text(value: Any) -> str:
     """Redis gives bytes; documents and names are UTF-8."""
@@ -110,6 +112,10 @@ class ReadDocuments(Flat):
     """{"team": JSON text, "inputs": JSON text}."""
 
     run: str
+
+    def decode(self, raw: Any) -> dict[str, str]:
+        """The documents, unpacked."""
+        return {name: unpack(stored) for name, stored in flat(raw).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from coordinator.machine.reads import (
     ReadTasks,
 )
 
-PAGE = 500
+PAGE = 200
 """Records a read: keeps each call on the server within a few milliseconds."""
 
 

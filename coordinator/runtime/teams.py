@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any, Generic, TypeVar
 
 from coordinator.machine.machine import Machine
-from coordinator.machine.reads import ReadDocuments
+from coordinator.machine.reads import ReadDocuments, ReadTask
 from coordinator.team.compile import Plan, compile_plan, content_digest, document_text
 from coordinator.team.loader import parse_team
 from coordinator.team.models import Team
@@ -18,7 +18,7 @@ from coordinator.team.payloads import check_inputs
 from coordinator.wire.digest import InvalidPayload, parse_json
 from coordinator.wire.errors import InputFault
 
-PART_ITEMS = 200
+PART_ITEMS = 60
 """Tasks and edges in one call; it stays within a few milliseconds."""
 KEPT_TEXT = 32 * 2**20
 """Characters of Team documents whose Teams are kept: what a checked Team takes grows with its document."""
@@ -123,6 +123,14 @@ class Teams:
             kept = self._team(documents["team"])
             self._by_run.put(run, kept, 1)
         return kept
+
+    def contract_of_child(self, run: str, task: str) -> tuple[Any, int] | None:
+        """output_schema and output_bytes of a child that a handler made; None when there is no such task."""
+        row = self._machine.read(ReadTask(run=run, task=task))
+        if not row.get("output_bytes"):
+            return None
+        declared = row.get("output_schema")
+        return (json.loads(declared) if declared else None), int(row["output_bytes"])
 
     def _team(self, text: str) -> Team:
         """Many runs are made from one text, so it is checked once."""

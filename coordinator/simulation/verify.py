@@ -16,10 +16,11 @@ from redis import Redis
 
 from coordinator.machine import commands
 from coordinator.machine.commands import Command
+from coordinator.machine.documents import pack
 from coordinator.machine.keys import RUN_KEYS
 from coordinator.machine.library import Library
 from coordinator.machine.machine import Machine
-from coordinator.machine.reads import ReadCommands, ReadPayloads, ReadRun, text
+from coordinator.machine.reads import ReadCommands, ReadDocuments, ReadPayloads, ReadRun, text
 from coordinator.wire.errors import InputFault, Refused
 
 PAGE = 500
@@ -112,19 +113,24 @@ def _entries(machine: Machine, run: str) -> Iterator[list[str]]:
 def _calls(machine: Machine, run: str, entries: list[list[str]]) -> list[tuple[str, list[str]]]:
     """Function names and arguments; payloads that are recorded by digest alone are put in their place again."""
     calls: list[tuple[str, list[str]]] = []
+    documents = {name: pack(text) for name, text in machine.read(ReadDocuments(run)).items()}
     for start in range(0, len(entries), PAGE):
         page = entries[start : start + PAGE]
         digests = tuple(sorted({digest for entry in page if (digest := _digest(entry))}))
         found = machine.read(ReadPayloads(run, digests)) if digests else []
         payloads = dict(zip(digests, found, strict=True))
-        calls += [_call(entry, payloads) for entry in page]
+        calls += [_call(entry, payloads, documents) for entry in page]
     return calls
 
 
-def _call(entry: list[str], payloads: Mapping[str, str | None]) -> tuple[str, list[str]]:
+def _call(
+    entry: list[str], payloads: Mapping[str, str | None], documents: Mapping[str, str]
+) -> tuple[str, list[str]]:
     name, now, *own = entry
     if digest := _digest(entry):
         own[_BY_NAME[name].own_fields().index("payload")] = payloads[digest] or ""
+    for document in _BY_NAME[name].DOCUMENTS if name in _BY_NAME else ():
+        own[_BY_NAME[name].own_fields().index(document)] = documents[document]
     inbox = queued = reply_to = request = ""
     return name, [FIRST_EPOCH, now, inbox, queued, reply_to, request, *own]
 

@@ -162,7 +162,8 @@ class RecordArtifact(Command):
     role: str
     worker: str
     lease: str
-    name: str
+    artifact: str
+    """Its name."""
     digest: str
     """SHA-256 over its bytes: `sha256:` and 64 hex digits."""
     size: int

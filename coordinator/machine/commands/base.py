@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import ClassVar
 
 GATE_FIELDS = ("now", "inbox", "entry", "reply_to", "request")
 """Fields that every command has and the gate (lua/prelude.lua) consumes; they are not logged with the run."""
@@ -22,6 +23,9 @@ class Command:
     now: the coordinator's clock. inbox, entry: the inbox entry that this command applies, deleted in the same call.
     reply_to, request: list that gets the answer, and the asker's correlation id.
     """
+
+    DOCUMENTS: ClassVar[tuple[str, ...]] = ()
+    """Fields that may be large and are packed on their way (documents.py)."""
 
     now: int
     inbox: str = ""

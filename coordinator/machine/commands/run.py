@@ -6,6 +6,7 @@ Must not decide anything; what each one means stands in the Lua file of its name
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from coordinator.machine.commands.base import Command
 
@@ -13,6 +14,8 @@ from coordinator.machine.commands.base import Command
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitRun(Command):
     """Creates a run with (the first part of) its tasks. Same id and digest: `repeated`; other digest: `run_exists`."""
+
+    DOCUMENTS: ClassVar[tuple[str, ...]] = ("team", "inputs")
 
     run: str
     digest: str

@@ -6,7 +6,7 @@
 
 Command[#Command + 1] = {
   name = "record_artifact",
-  fields = { "run", "task", "attempt", "role", "worker", "lease", "name", "digest", "size", "url" },
+  fields = { "run", "task", "attempt", "role", "worker", "lease", "artifact", "digest", "size", "url" },
   ints = { attempt = true, size = true },
   waits = true,
   logged = true,
@@ -19,17 +19,17 @@ Command[#Command + 1] = {
       return Gate.refuse(run, why)
     end
     local record = cjson.encode({
-      name = c.name, task = task.id, attempt = c.attempt, digest = c.digest, size = c.size, url = c.url,
+      name = c.artifact, task = task.id, attempt = c.attempt, digest = c.digest, size = c.size, url = c.url,
       at = run.now, worker = c.worker,
     })
-    local field = c.digest .. " " .. task.id .. " " .. c.name
+    local field = c.digest .. " " .. task.id .. " " .. c.artifact
     if redis.call("HSETNX", Key.of("artifacts", run.id), field, record) == 0 then
       return "repeated", ""
     end
     if redis.call("SADD", Key.of("artifact_digests", run.id), c.digest) == 1 then
       Run.progress(run)
     end
-    History.note(run, "artifact_recorded", task.id, c.name, { digest = c.digest, worker = c.worker })
+    History.note(run, "artifact_recorded", task.id, c.artifact, { digest = c.digest, worker = c.worker })
     return "applied", ""
   end,
 }

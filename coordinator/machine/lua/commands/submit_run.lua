@@ -6,6 +6,7 @@ Command[#Command + 1] = {
   name = "submit_run",
   fields = { "run", "digest", "library", "header", "items", "more", "team", "inputs" },
   ints = { more = true },
+  documents = { team = true, inputs = true },
   logged = true,
   apply = function(c, existing)
     if existing then

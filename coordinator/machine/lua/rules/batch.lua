@@ -5,7 +5,7 @@
 -- nothing else in.
 
 -- Edges or tasks handled in one call. A call stays within a few milliseconds at any size of Team.
-Batch.per_call = 150
+Batch.per_call = 80
 
 function Batch.is_open(run)
   local batch = run.fields.batch

@@ -39,13 +39,14 @@ function History.note(run, kind, task, reason, note)
   add(run, kind, task, note.attempt or Gate.call.attempt or "", "", "", note)
 end
 
--- Documents are logged by digest alone where the run keeps them by digest.
+-- Documents that the run keeps elsewhere (by digest, or as its Team and inputs) are not logged a second time.
 function History.log(run, spec, c)
   local entry = { spec.name, Num.text(run.now) }
   for i = 1, #spec.fields do
     local name = spec.fields[i]
     local value = c[name]
-    if name == "payload" and (c.digest or "") ~= "" then
+    local kept = (name == "payload" and (c.digest or "") ~= "") or (spec.documents and spec.documents[name])
+    if kept then
       value = ""
     end
     entry[#entry + 1] = type(value) == "number" and Num.text(value) or value
