@@ -17,7 +17,7 @@ from redis import Redis
 from coordinator.machine import commands
 from coordinator.machine.commands import Command
 from coordinator.machine.documents import pack
-from coordinator.machine.keys import RUN_KEYS
+from coordinator.machine.keys import RUN_KEYS, settings
 from coordinator.machine.library import Library
 from coordinator.machine.machine import Machine
 from coordinator.machine.reads import ReadCommands, ReadDocuments, ReadPayloads, ReadRun, text
@@ -71,6 +71,9 @@ def verify(machine: Machine, run: str, empty: Redis) -> Verification:
     applied, recorded = _recorded(machine, run)
     empty.flushdb()
     library.load(empty)
+    installed: dict[Any, Any] = machine.redis.hgetall(settings(machine.namespace))
+    if installed:
+        empty.hset(settings(machine.namespace), mapping=installed)
     for start in range(0, len(applied), PAGE):
         with empty.pipeline(transaction=False) as pipe:
             for name, arguments in applied[start : start + PAGE]:

@@ -60,6 +60,7 @@ Command[#Command + 1] = {
     end
     local review = Review.load(run, c.review)
     local task = review and Task.load(run, review.task)
+    c.task = task and task.id
     local why = refusal(c, run, review, task)
     if why then
       return Gate.refuse(run, why, task and task.id)

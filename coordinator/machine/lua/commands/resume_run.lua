@@ -47,7 +47,7 @@ Command[#Command + 1] = {
       end
     end
     if Record.get(run, "locked_reason") == "stop_rule" then
-      Record.set(run, "rule_passed", Record.get(run, "stop_rule"))
+      Stop.pass_rule(run, Record.get(run, "stop_rule"))
     end
     Stop.reopen(run, "resumed", c.source)
     return "applied", ""

@@ -52,6 +52,14 @@ function kinds.conflict(run, id, cursor, left, root)
   return #edges
 end
 
+function kinds.withdraw(run, id, cursor, left)
+  local edges = page(Key.of("edges", run.id, id), cursor, left)
+  for i = 1, #edges do
+    Blocking.withdraw(run, Task.load(run, id), edges[i])
+  end
+  return #edges
+end
+
 function kinds.unblock(run, id, cursor, left, root)
   local edges = relying(run, id, cursor, left)
   for i = 1, #edges do

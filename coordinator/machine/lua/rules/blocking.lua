@@ -56,7 +56,12 @@ function Blocking.doubt(run, source, root, edge)
     if Blocking.retract(run, source, kind, dependant) then
       Blocking.block(run, dependant, root, "needs_review", source.id)
     end
-  elseif started[state] and had_result(source, kind, dependant) and not Task.is(dependant, "tainted") then
+    return
+  end
+  if kind == "o" then
+    Blocking.retract(run, source, kind, dependant)
+  end
+  if kind ~= "a" and started[state] and had_result(source, kind, dependant) and not Task.is(dependant, "tainted") then
     Task.mark(run, dependant, { tainted = "1", doubt_root = root, doubt_via = source.id })
     History.note(run, "task_tainted", id, "conflict", { root = root })
     Batch.push(run, { "conflict", id, 0, root })
@@ -67,6 +72,16 @@ end
 function Blocking.if_tainted(run, task)
   if Task.is(task, "tainted") and Task.state(run, task) == "pending" then
     Blocking.block(run, task, Record.get(task, "doubt_root"), "needs_review", Record.get(task, "doubt_via"))
+  end
+end
+
+-- The task is done again: whoever requires it, or waits for its end, waits anew, also one that has started and may come
+-- back. (What any_of had counted of it was taken back when it came into doubt.)
+function Blocking.withdraw(run, source, edge)
+  local kind, id = string.sub(edge, 1, 1), string.sub(edge, 3)
+  if kind ~= "o" then
+    redis.call("SADD", Key.of("unmet", run.id, id), kind .. ":" .. source.id)
+    Readiness.reconsider(run, Task.load(run, id))
   end
 end
 

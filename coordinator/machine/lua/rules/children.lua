@@ -39,8 +39,10 @@ function Children.ended(run, child)
   if not Task.is(parent, "for_each") then
     Children.spawned_ended(run, parent, child)
   elseif Record.get(parent, "state") == "awaiting" then
-    Children.release(run, parent)
     Children.judge(run, parent)
+  end
+  if Task.is(parent, "for_each") and Record.get(parent, "state") == "awaiting" then
+    Children.release(run, parent)
   end
 end
 

@@ -97,7 +97,8 @@ function Conflict.late(run, task, c, key, reason, given)
   local success = c.outcome == "succeeded" or c.state == "completed"
   local would_change = 0
   if task and success and Run.is_final(run) and Task.unfinished[Record.get(task, "state")] then
-    if Task.is(task, "external") or Lease.refusal(task, c.attempt, c.lease) == nil then
+    local begun = Record.get(task, "state") == "queued" or Record.get(task, "state") == "running"
+    if Task.is(task, "external") and begun or Lease.refusal(task, c.attempt, c.lease) == nil then
       would_change = 1
     end
   end

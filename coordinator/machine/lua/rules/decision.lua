@@ -39,6 +39,7 @@ function Review.rerun(run, task, source)
   end
   Record.set(task, "max_attempts", math.max(Record.int(task, "max_attempts"), Record.int(task, "granted") + 1))
   Task.move(run, task, "rerun", "pending", { reason = "rerun", worker = source })
+  Batch.push(run, { "withdraw", task.id, 0 })
   Readiness.consider(run, task)
 end
 

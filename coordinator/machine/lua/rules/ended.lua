@@ -41,7 +41,9 @@ end
 local function edge_verdict(run, task, kind, dependant)
   local state = Task.state(run, task)
   if kind == "a" then
-    return Task.ended[state] and "met" or "open"
+    -- A block by an open review may be lifted: the task has not ended for good.
+    local may_go_on = state == "blocked" and Record.get(task, "root_state") == "needs_review"
+    return Task.ended[state] and not may_go_on and "met" or "open"
   end
   if state == "succeeded" or (state == "skipped" and Task.is(dependant, "skipped_ok")) then
     return "met"

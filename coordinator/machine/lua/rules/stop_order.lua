@@ -71,13 +71,22 @@ Stop.order = {
 
 -- A rule that paused the run and was passed over by an operator counts again only after it has been false.
 local function is_passed(run, rule, holds)
-  local passed = Record.get(run, "rule_passed")
-  if passed ~= rule.name then
+  local text = Record.get(run, "rules_passed")
+  local passed = text ~= "" and cjson.decode(text) or {}
+  if not passed[rule.name] then
     return false
   elseif not holds then
-    Record.set(run, "rule_passed", "")
+    passed[rule.name] = nil
+    Record.set(run, "rules_passed", next(passed) and cjson.encode(passed) or "")
   end
   return holds
+end
+
+function Stop.pass_rule(run, name)
+  local text = Record.get(run, "rules_passed")
+  local passed = text ~= "" and cjson.decode(text) or {}
+  passed[name] = true
+  Record.set(run, "rules_passed", cjson.encode(passed))
 end
 
 -- Rules are few and only read where the Team has any; the one that holds is kept for its name and its `ends`.
