@@ -7,12 +7,15 @@ Must not know how a run works. The folder is private to its user, and tells git 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from coordinator.cli.options import ARTIFACTS_VARIABLE
 from coordinator.run_report import RunReport, canonical_bytes, render_markdown
 from coordinator.wire.errors import InputFault
 
@@ -43,6 +46,11 @@ class Archive:
         self.redis = self.path / "redis"
 
     @property
+    def artifacts(self) -> str:
+        """Where handlers keep artifacts: as the environment says, else in this folder."""
+        return os.environ.get(ARTIFACTS_VARIABLE) or str(self.path.absolute() / "artifacts")
+
+    @property
     def report(self) -> Path:
         """The JSON report."""
         return self.path / "report.json"
@@ -65,6 +73,24 @@ class Archive:
         """Writes the report, as JSON and as Markdown."""
         self.report.write_bytes(canonical_bytes(report))
         (self.path / "report.md").write_text(render_markdown(report))
+
+    @contextmanager
+    def at(self, url: str) -> Iterator[None]:
+        """Writes down where the run's Redis is for as long as it plays, for commands in other terminals."""
+        file = self.path / "address"
+        file.touch(mode=0o600)
+        file.write_text(url)
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+    def address(self) -> str:
+        """Where the run's Redis is, or was when its processes were killed; empty when nobody left an address."""
+        try:
+            return (self.path / "address").read_text()
+        except OSError:
+            return ""
 
     def drop_redis(self) -> None:
         """Throws Redis' data away: the run has ended, and everything worth keeping stands in the report."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import Annotated
 
-import structlog
 import typer
 
 from coordinator.cli import options
+from coordinator.cli.logs import configure_logs
 from coordinator.runtime.leader import DEFAULT_TTL_MS
 from coordinator.runtime.service import Service, Settings
 from coordinator.wire.errors import InputFault
 
-SHORTEST_TTL_MS = 1_000
+SHORTEST_TTL_SECONDS, LONGEST_TTL_SECONDS = 0.5, 3600.0
 
 
 def register(app: typer.Typer) -> None:
@@ -25,37 +23,29 @@ def register(app: typer.Typer) -> None:
 def coordinator(
     redis: options.RedisUrl = None,
     namespace: options.Namespace = options.DEFAULT,
-    lead: Annotated[
-        int,
+    lead_ttl: Annotated[
+        float,
         typer.Option(
-            "--lead", metavar="MS", help="Length of the leader lease; a standby takes over after it."
+            "--lead-ttl",
+            metavar="SECONDS",
+            help="Length of the leader lease: so long after the leader's death a standby takes over.",
         ),
-    ] = DEFAULT_TTL_MS,
+    ] = DEFAULT_TTL_MS / 1000,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port.")
     ] = None,
     metrics_address: Annotated[str, typer.Option(help="Address on which metrics are served.")] = "127.0.0.1",
 ) -> None:
     """Leads the installation, or stands by until the leader is gone. Ends on SIGTERM."""
-    if lead < SHORTEST_TTL_MS:
-        raise InputFault(f"--lead {lead}: expected at least {SHORTEST_TTL_MS} ms")
+    if not SHORTEST_TTL_SECONDS <= lead_ttl <= LONGEST_TTL_SECONDS:
+        raise InputFault(
+            f"--lead-ttl {lead_ttl:g}: expected {SHORTEST_TTL_SECONDS:g} to {LONGEST_TTL_SECONDS:g} seconds"
+        )
     configure_logs()
     settings = Settings(
-        namespace=namespace, ttl_ms=lead, metrics_port=metrics_port, metrics_address=metrics_address
+        namespace=namespace,
+        ttl_ms=round(lead_ttl * 1000),
+        metrics_port=metrics_port,
+        metrics_address=metrics_address,
     )
     Service(options.address_of(redis), settings).run()
-
-
-def configure_logs() -> None:
-    """Structured logs, one JSON object a line, on the standard error."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

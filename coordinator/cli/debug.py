@@ -50,7 +50,7 @@ def play_debug(setting: Setting, archive: Archive, begin: Begin, progress: Progr
     """
     archive.create()
     archive.keep_setting(setting)
-    with open_place(setting, archive) as place, _logs_to(archive):
+    with open_place(setting, archive) as place, logs_to(archive):
         service = Service(place.url, Settings(namespace=setting.namespace))
         leads = threading.Event()
         coordinator = Helper("coordinator", lambda: service.run(signals=False, ready=leads.set), leads.set)
@@ -68,7 +68,7 @@ def play_debug(setting: Setting, archive: Archive, begin: Begin, progress: Progr
                 raise coordinator.error
             begin(place.installation)
             follower.start()
-            _work(setting, place)
+            _work(setting, place, archive)
         finally:
             service.stop()
             coordinator.join()
@@ -82,13 +82,19 @@ def play_debug(setting: Setting, archive: Archive, begin: Begin, progress: Progr
     return report
 
 
-def _work(setting: Setting, place: Place) -> None:
+def _work(setting: Setting, place: Place, archive: Archive) -> None:
     """One inline worker for all roles, in this thread, until the follower or Ctrl-C ends it."""
     from workers.handlers import load_handlers
     from workers.worker import WorkerOptions, serve
 
     handlers = load_handlers(setting.handlers) if setting.handlers else {}
-    options = WorkerOptions(roles=setting.roles, namespace=setting.namespace, mode="inline", prefetch=1)
+    options = WorkerOptions(
+        roles=setting.roles,
+        namespace=setting.namespace,
+        mode="inline",
+        prefetch=1,
+        artifacts=archive.artifacts,
+    )
     serve(connect(place.url), handlers, options)
 
 
@@ -98,7 +104,7 @@ def _stop_worker() -> None:
 
 
 @contextmanager
-def _logs_to(archive: Archive) -> Iterator[None]:
+def logs_to(archive: Archive) -> Iterator[None]:
     """What the parts log goes to the run's folder, not between the lines of the debugger."""
     with (archive.logs / "debug.log").open("a") as file:
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(file))

@@ -93,8 +93,8 @@ def show_status(
     output: options.Output = None,
 ) -> None:
     """Says how a run stands."""
-    place = options.open_installation(redis, namespace)
-    data = status_data(place.machine.read(ReadRun(run=place.find(run))))
+    with options.find_run(run, redis, namespace) as (place, run_id):
+        data = status_data(place.machine.read(ReadRun(run=run_id)))
     if json:
         emit_json(data, output)
         return
@@ -120,12 +120,11 @@ def show_events(
     output: options.Output = None,
 ) -> None:
     """Prints a run's history, oldest first."""
-    place = options.open_installation(redis, namespace)
-    run_id = place.find(run)
     events: list[dict[str, Any]] = []
-    while page := place.machine.read(ReadEvents(run=run_id, after=after, limit=PAGE)):
-        events += [event_entry(event) for event in page if task in (None, event.get("task_id"))]
-        after = int(page[-1]["seq"])
+    with options.find_run(run, redis, namespace) as (place, run_id):
+        while page := place.machine.read(ReadEvents(run=run_id, after=after, limit=PAGE)):
+            events += [event_entry(event) for event in page if task in (None, event.get("task_id"))]
+            after = int(page[-1]["seq"])
     if json:
         emit("[" + ",\n ".join(canonical(event) for event in events) + "]", output)
     else:

@@ -16,6 +16,7 @@ from typing import Any
 from coordinator.cli.archive import Archive, Setting
 from coordinator.cli.live import QUICKEST_LOOK, Progress, follow
 from coordinator.cli.options import (
+    ARTIFACTS_VARIABLE,
     DEFAULT,
     NAMESPACE_VARIABLE,
     REDIS_VARIABLE,
@@ -27,7 +28,7 @@ from coordinator.cli.progress import RunFeed, RunView
 from coordinator.cli.report import picture
 from coordinator.embedded import EmbeddedRedis
 from coordinator.machine.reads import ReadLeader, text
-from coordinator.run_report import RunReport, build_report
+from coordinator.run_report import RunReport, build_report, remedies
 from coordinator.run_report.fields import count
 from coordinator.run_report.wording import clean
 from coordinator.wire.connection import check_server, connect, guard
@@ -67,7 +68,11 @@ def play(setting: Setting, archive: Archive, begin: Begin, progress: Progress) -
     archive.create()
     archive.keep_setting(setting)
     with open_place(setting, archive) as place:
-        environment = {REDIS_VARIABLE: place.url, NAMESPACE_VARIABLE: setting.namespace}
+        environment = {
+            REDIS_VARIABLE: place.url,
+            NAMESPACE_VARIABLE: setting.namespace,
+            ARTIFACTS_VARIABLE: archive.artifacts,
+        }
         parts = Parts(archive.logs, environment)
         try:
             start_parts(parts, setting)
@@ -95,9 +100,10 @@ def open_place(setting: Setting, archive: Archive) -> Iterator[Place]:
         with guard(redis):
             check_server(redis)
         redis.close()
-        yield Place(setting.redis, open_installation(setting.redis, setting.namespace))
+        with archive.at(setting.redis):
+            yield Place(setting.redis, open_installation(setting.redis, setting.namespace))
         return
-    with EmbeddedRedis(persist_dir=archive.redis) as server:
+    with EmbeddedRedis(persist_dir=archive.redis) as server, archive.at(server.url):
         place = Place(server.url, open_installation(server.url, setting.namespace))
         yield place
     if place.done:
@@ -115,11 +121,17 @@ def start_parts(parts: Parts, setting: Setting) -> None:
 def await_leader(place: Installation, parts: Parts) -> None:
     """Waits until the coordinator leads. Raises Unreachable when it ends instead, or does not come up."""
     end = time.monotonic() + START_SECONDS
-    while not place.machine.read(ReadLeader()).get("holder"):
+    while not is_led(place):
         parts.check()
         if time.monotonic() > end:
             raise Unreachable(f"the coordinator did not begin within {START_SECONDS:g} s")
         time.sleep(QUICKEST_LOOK)
+
+
+def is_led(place: Installation) -> bool:
+    """Whether a coordinator leads now, by Redis' own clock."""
+    seconds, micros = place.redis.time()
+    return count(place.machine.read(ReadLeader()), "until") > seconds * 1000 + micros // 1000
 
 
 def watch(setting: Setting, place: Place, parts: Parts, progress: Progress) -> None:
@@ -145,9 +157,11 @@ def watch(setting: Setting, place: Place, parts: Parts, progress: Progress) -> N
     if feed.view.is_at_rest and not has_ended(feed.view.run):
         parked_by = count(feed.view.run, "stop_seq")
         progress.say(
-            f"the run is {feed.view.status}: it goes on when a person has moved it (--redis {place.url})"
+            f"the run is {feed.view.status} until a person moves it, from this folder in another terminal:"
         )
-        progress.say("this version has no command for that yet; Ctrl-C keeps the run")
+        for command in remedies(build_report(picture(place.installation, setting.run))):
+            progress.say(f"  {command}")
+        progress.say("Ctrl-C keeps the run")
     follow(feed, progress, check, parked_by)
 
 
@@ -163,6 +177,11 @@ def finish(report: RunReport, setting: Setting, place: Place) -> None:
     place.done = has_ended(report)
     if place.done and setting.redis:
         remove_namespace(place.installation)
+
+
+def command_to_go_on(archive: Archive) -> str:
+    """What to type to go on with a run."""
+    return f"crewline run --continue {archive.path}"
 
 
 def has_ended(report: Mapping[str, Any]) -> bool:

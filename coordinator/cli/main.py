@@ -27,9 +27,17 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "watch": ("watch",),
     "report": ("report", "explain"),
     "external": ("report-task", "signal"),
+    "answer": ("answer",),
+    "resume": ("resume",),
+    "review": ("review",),
+    "actions": ("actions",),
+    "late": ("late",),
+    "cancel": ("cancel",),
     "thread": ("thread",),
     "coordinator": ("coordinator",),
     "worker": ("worker",),
+    "api": ("api", "api-token"),
+    "doctor": ("doctor", "health"),
 }
 """File of `coordinator/cli` by family, and the commands that it registers, in the order of the help."""
 

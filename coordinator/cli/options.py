@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -28,6 +30,7 @@ from coordinator.wire.reports import MAX_NUMBER
 
 REDIS_VARIABLE = "CREWLINE_REDIS_URL"
 NAMESPACE_VARIABLE = "CREWLINE_NAMESPACE"
+ARTIFACTS_VARIABLE = "CREWLINE_ARTIFACTS"
 
 RedisUrl = Annotated[
     str | None,
@@ -99,6 +102,22 @@ def open_installation(url: str | None, namespace: str) -> Installation:
     machine = Machine(redis, namespace)
     machine.load()
     return Installation(redis, namespace, machine)
+
+
+@contextmanager
+def find_run(run: str, url: str | None, namespace: str) -> Iterator[tuple[Installation, str]]:
+    """The run that is meant, to read of it: in the Redis that is named, else one that plays or was kept here.
+
+    Raises InputFault when there is none, Unreachable.
+    """
+    if url or os.environ.get(REDIS_VARIABLE):
+        place = open_installation(url, namespace)
+        yield place, place.find(run)
+        return
+    from coordinator.cli.kept import open_run  # it stands on this module, and is slow to import
+
+    with open_run(run, None, namespace, reads=True) as target:
+        yield target.place, target.run
 
 
 def run_id(given: str | None, team: str) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 from coordinator.machine.machine import Machine
 from coordinator.machine.reads import ReadEvents, ReadRun, ReadTasks
-from coordinator.run_report.attempts import RUN_EVENT
 from coordinator.run_report.fields import count, flag, number
+from coordinator.run_report.sections.attempts import RUN_EVENT
 from coordinator.run_report.wording import clean, error_line
 from coordinator.wire.names import FINAL, PARKED
 

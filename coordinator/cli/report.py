@@ -31,8 +31,8 @@ def show_report(
     output: options.Output = None,
 ) -> None:
     """Prints a run's report: Markdown, or JSON with --json or an --output that ends in .json."""
-    place = options.open_installation(redis, namespace)
-    report = build_report(picture(place, run))
+    with options.find_run(run, redis, namespace) as (place, run_id):
+        report = build_report(picture(place, run_id))
     as_json = json or (output is not None and output.suffix == ".json")
     emit(canonical_bytes(report) if as_json else render_markdown(report), output)
 
@@ -45,9 +45,9 @@ def show_explanation(
     output: options.Output = None,
 ) -> None:
     """Says on one screen why a run stopped, or what each open task of a live run waits for."""
-    place = options.open_installation(redis, namespace)
-    found = picture(place, run)
-    said = explain(found, int(time.time() * 1000), workers_by_role(place, found))
+    with options.find_run(run, redis, namespace) as (place, run_id):
+        found = picture(place, run_id)
+        said = explain(found, int(time.time() * 1000), workers_by_role(place, found))
     if json:
         emit_json(said.as_data(), output)
     else:

@@ -19,10 +19,10 @@ from coordinator.cli import options
 from coordinator.cli.archive import Archive, Setting, find_archive
 from coordinator.cli.inputs import gather_inputs
 from coordinator.cli.live import Progress
-from coordinator.cli.local import Begin, has_ended, play
+from coordinator.cli.local import Begin, command_to_go_on, has_ended, play
 from coordinator.cli.output import emit, say
 from coordinator.client import Client
-from coordinator.run_report import RunReport, canonical_bytes, render_markdown, summarize
+from coordinator.run_report import RunReport, canonical_bytes, remedies, render_markdown, summarize
 from coordinator.team.loader import load_team
 from coordinator.team.models import Team
 from coordinator.team.payloads import check_inputs
@@ -149,7 +149,17 @@ def check_handlers(team: Team, source: str) -> list[str]:
     if missing:
         where = source or "no handlers were given: --handlers FILE, or `handlers:` in the Team file"
         raise InputFault([f"capability {name} has no handler ({where})" for name in missing])
-    return sorted({role for role, _ in needed})
+    return sorted(with_spawned(team, {role for role, _ in needed}))
+
+
+def with_spawned(team: Team, roles: set[str]) -> set[str]:
+    """The roles, and those that their handlers may make children for, and so on."""
+    found, unseen = set(roles), list(roles)
+    while unseen:
+        others = team.roles[unseen.pop()].may_spawn or []
+        unseen.extend(other for other in others if other not in found)
+        found.update(others)
+    return found
 
 
 def submit(run: str, team: Team, inputs: Mapping[str, Any], place: options.Installation) -> None:
@@ -182,11 +192,6 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def command_to_go_on(archive: Archive) -> str:
-    """What to type to go on with a run."""
-    return f"crewline run --continue {archive.path}"
-
-
 def tell(report: RunReport, archive: Archive, json: bool, output: Path | None) -> None:
     """Prints the report: JSON with --json, else a summary; where the rest is goes to the standard error."""
     if output is not None:
@@ -198,4 +203,8 @@ def tell(report: RunReport, archive: Archive, json: bool, output: Path | None) -
         emit(summarize(report))
     say(f"report: {archive.path / 'report.md'}")
     if not has_ended(report):
-        say(f"the run is {report['status']} and was kept; go on with: {command_to_go_on(archive)}")
+        moves = remedies(report)
+        say(f"the run is {report['status']} and was kept{'; a person can move it:' if moves else ''}")
+        for command in moves:
+            say(f"  {command}")
+        say(f"{'then go' if moves else 'go'} on with: {command_to_go_on(archive)}")

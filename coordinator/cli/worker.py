@@ -59,6 +59,14 @@ def run_workers(
     cancel_grace: Annotated[
         float, typer.Option(min=0, help="Seconds that a handler may go on after a cancel or a timeout.")
     ] = 5.0,
+    artifacts: Annotated[
+        str,
+        typer.Option(
+            envvar=options.ARTIFACTS_VARIABLE,
+            metavar="URL",
+            help="Where handlers keep artifacts: any fsspec URL.",
+        ),
+    ] = "",
     die_with_parent: Annotated[
         bool,
         typer.Option("--die-with-parent", help="End at once when the starting process is killed (Linux)."),
@@ -78,7 +86,7 @@ def run_workers(
     url = options.address_of(redis)
     found = check(role, handlers, url)
     settings = WorkerOptions(
-        tuple(dict.fromkeys(role)), namespace, mode.value, prefetch, drain_timeout, cancel_grace
+        tuple(dict.fromkeys(role)), namespace, mode.value, prefetch, drain_timeout, cancel_grace, artifacts
     )
     supervisor = Supervisor(lambda: serve(connect(url), found, settings), concurrency, hard=die_with_parent)
     raise typer.Exit(supervisor.run())

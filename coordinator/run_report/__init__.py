@@ -4,6 +4,7 @@ from coordinator.run_report.build import RunReport, build_report
 from coordinator.run_report.encode import canonical_bytes
 from coordinator.run_report.explain import Explanation, explain, summarize
 from coordinator.run_report.markdown import render_markdown
+from coordinator.run_report.remedies import remedies
 
 __all__ = [
     "Explanation",
@@ -11,6 +12,7 @@ __all__ = [
     "build_report",
     "canonical_bytes",
     "explain",
+    "remedies",
     "render_markdown",
     "summarize",
 ]

@@ -1,8 +1,8 @@
 """Owns the run report as data: everything that is known of a run, under the names of SPEC 10.
 
 Pure: gets a snapshot, gives a dict, touches nothing. Must not take the time, the machine or the environment
-into the report: the same run gives the same bytes. What has no source yet in this version (actions,
-artifacts, background) is an empty list, so that readers need not ask which version wrote the report.
+into the report: the same run gives the same bytes. What has no source yet in this version (artifacts,
+background) is an empty list, so that readers need not ask which version wrote the report.
 """
 
 from __future__ import annotations
@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from coordinator.agent_threads.interruptions import HEADINGS, LISTED, classify_interruption, run_pair
 from coordinator.run_report.encode import content_digest
 from coordinator.run_report.fields import count, document, flag, money, number, word
-from coordinator.run_report.tasks import TaskEntry, task_entries
+from coordinator.run_report.sections.ledgers import (
+    action_entries,
+    cancellation_entries,
+    conflict_entries,
+    late_entries,
+    review_entries,
+)
+from coordinator.run_report.sections.pauses import awaiting_entries, interruption_entries
+from coordinator.run_report.sections.tasks import TaskEntry, task_entries
 from coordinator.team.graph import stuck
 from coordinator.team.loader import make_team
 from coordinator.wire.bindings import Unresolved, resolve
@@ -51,15 +58,17 @@ def build_report(snapshot: RunSnapshot) -> RunReport:
         "budgets": budget_entries(run),
         "tasks": tasks,
         "events": events,
-        "result_conflicts": [_conflict(entry, snapshot.payloads) for entry in snapshot.conflicts],
-        "late_results": [_late(entry, snapshot.payloads) for entry in snapshot.late],
-        "actions": [],
+        "awaiting": awaiting_entries(tasks),
+        "result_conflicts": conflict_entries(snapshot.conflicts, snapshot.payloads),
+        "late_results": late_entries(snapshot.late, snapshot.payloads),
+        "reviews": review_entries(snapshot.reviews),
+        "actions": action_entries(snapshot.actions, snapshot.payloads, tasks),
         "artifacts": [],
-        "cancellations": _cancellations(tasks, events),
+        "cancellations": cancellation_entries(snapshot.cancellations, tasks, events),
         "background": [],
         "output": _output(snapshot, tasks),
     }
-    interruptions = _interruptions(run, tasks)
+    interruptions = interruption_entries(run, tasks)
     if interruptions:
         report["interruptions"] = interruptions
     report["digest"] = content_digest(report)
@@ -152,71 +161,6 @@ def budget_entries(run: Mapping[str, str]) -> dict[str, dict[str, Any]]:
             "overrun": flag(run, "overrun_cost"),
         },
     }
-
-
-def _conflict(entry: Mapping[str, Any], payloads: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "task": entry["task"],
-        "key": word(entry, "key"),
-        "arrival": number(entry, "arrival"),
-        "digest": word(entry, "digest"),
-        "payload": document(payloads.get(entry.get("digest", ""))),
-        "state_version": number(entry, "state_version"),
-        "worker": word(entry, "worker"),
-        "lease": word(entry, "lease"),
-        "attempt": number(entry, "attempt"),
-        "at": number(entry, "at"),
-        "accepted": flag(entry, "accepted"),
-    }
-
-
-def _late(entry: Mapping[str, Any], payloads: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "task": entry["task"],
-        "source": word(entry, "source"),
-        "attempt": number(entry, "attempt"),
-        "at": number(entry, "at"),
-        "digest": word(entry, "digest"),
-        "payload": document(payloads.get(entry.get("digest", ""))),
-        "verdict": word(entry, "verdict"),
-        "reason": word(entry, "reason"),
-        "would_change": flag(entry, "would_change"),
-        "state": word(entry, "state"),
-    }
-
-
-def _cancellations(tasks: Mapping[str, TaskEntry], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every canceled task; those that a stop took with it have no event of their own (SPEC 3): `seq` is
-    null.
-    """
-    by_task = {event["task_id"]: event["seq"] for event in events if event["kind"] == "task_canceled"}
-    return [
-        {"task": name, "was": task["was"], "seq": by_task.get(name), "reason": task["reason"]}
-        for name, task in tasks.items()
-        if task["state"] == "canceled"
-    ]
-
-
-def _interruptions(run: Mapping[str, str], tasks: Mapping[str, TaskEntry]) -> list[dict[str, str]]:
-    """What paused short of an end (SPEC 1, 8): the run, and tasks that had begun. Unstarted ones never
-    paused.
-    """
-    found = [_interruption("run", run["status"], run.get("locked_reason", ""))]
-    for name, task in tasks.items():
-        if task["state"] == "awaiting" or (
-            task["state"] == "canceled" and any(_began(a) for a in task["attempts"])
-        ):
-            found.append(_interruption(f"tasks/{name}", task["state"], ""))
-    return [entry for entry in found if entry["kind"] in LISTED]
-
-
-def _began(attempt: Mapping[str, Any]) -> bool:
-    return attempt["started_at"] is not None
-
-
-def _interruption(location: str, status: str, locked_reason: str) -> dict[str, str]:
-    kind = classify_interruption(*run_pair(status, locked_reason))
-    return {"location": location, "kind": str(kind), "headline": HEADINGS.get(kind, ""), "status": status}
 
 
 def _output(snapshot: RunSnapshot, tasks: Mapping[str, TaskEntry]) -> Any:

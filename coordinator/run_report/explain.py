@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator.run_report.build import RunReport, build_report
+from coordinator.run_report.remedies import remedies
 from coordinator.run_report.waiting import Wait, waits
 from coordinator.run_report.wording import clean, error_line, names, path, span, when, why
 
@@ -49,12 +50,13 @@ class Explanation:
             "finished": list(self.finished),
             "failed": list(self.failed),
             "in_doubt": [{"task": task, "why": text} for task, text in self.in_doubt],
-            "canceled": [entry["task"] for entry in report["cancellations"]],
+            "canceled": _canceled(report),
             "open": [
                 {"task": w.task, "state": w.state, "waits_for": w.kind, "text": w.text, "on": list(w.on)}
                 for w in self.waiting
             ],
             "late_results": len(report["late_results"]),
+            "remedies": remedies(report),
         }
 
     def as_text(self) -> str:
@@ -92,18 +94,19 @@ def _doubts(report: RunReport) -> Iterator[tuple[str, str]]:
     for entry in report["result_conflicts"]:
         payloads.setdefault(entry["task"], set()).add(entry["digest"])
     for name, task in report["tasks"].items():
-        if name in payloads:
-            yield (
-                name,
-                f"{len(payloads[name])} different results under one key; none is taken until a person decides",
-            )
-        elif task["state"] == "needs_review":
-            yield name, "a person must decide"
+        if task["state"] == "needs_review":
+            yield name, _doubt(len(payloads.get(name, ())))
         if task["tainted"]:
             yield name, "it had started from a result that is in doubt now"
     for entry in report["late_results"]:
         if entry["would_change"]:
             yield entry["task"], "a success arrived after the stop and was not taken (see late_results)"
+
+
+def _doubt(results: int) -> str:
+    if results:
+        return f"{results} different results under one key; none is taken until a person decides"
+    return "a person must say whether a side effect was done"
 
 
 def _lines(said: Explanation) -> Iterator[str]:
@@ -126,12 +129,17 @@ def _lines(said: Explanation) -> Iterator[str]:
     )
     yield from _section("In doubt", (f"{clean(task, 80)}: {text}" for task, text in said.in_doubt))
     yield from _section("Open", (f"{clean(w.task, 80)} ({w.state}) {w.text}" for w in said.waiting))
-    canceled = [entry["task"] for entry in report["cancellations"]]
+    yield from _section("A person can move it", (clean(command, 300) for command in remedies(report)))
+    canceled = _canceled(report)
     if canceled:
         yield f"Canceled by it: {names(canceled)}"
     yield f"Finished: {names(said.finished) if said.finished else 'nothing'}"
     if report["late_results"]:
         yield f"Late results, kept but not taken: {len(report['late_results'])}"
+
+
+def _canceled(report: RunReport) -> list[str]:
+    return [name for name, task in report["tasks"].items() if task["state"] == "canceled"]
 
 
 def _reason(entry: Any) -> str:

@@ -16,6 +16,9 @@ from coordinator.run_report.wording import clean, error_line, path, when, why
 PAYLOAD_CHARACTERS = 4000
 """Longest payload shown."""
 
+LISTS = ("awaiting", "reviews", "actions", "cancellations", "interruptions", "artifacts", "background")
+"""Lists of the report that are shown as tables, in this order."""
+
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """Gives the report as Markdown, ended by a newline."""
@@ -32,7 +35,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _blocked(report)
     yield from _failures(report)
     yield from _doubts(report)
-    for name in ("cancellations", "interruptions", "actions", "artifacts", "background"):
+    for name in LISTS:
         yield from _entries(name, report.get(name) or [])
     yield from _results(report)
     yield from _events(report["events"])
@@ -122,9 +125,15 @@ def _doubts(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _entries(name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if entries:
-        columns = list(entries[0])
-        rows = [[_value(entry.get(column)) for column in columns] for entry in entries]
+        columns = [name for name in entries[0] if any(entry.get(name) is not None for entry in entries)]
+        rows = [[_fact(column, entry.get(column)) for column in columns] for entry in entries]
         yield from _section(name.capitalize(), columns, rows)
+
+
+def _fact(name: str, value: Any) -> str:
+    """A time of an entry (`at`, `decided_at`, `since`) as a time, everything else as it is."""
+    is_time = (name in ("at", "since") or name.endswith("_at")) and isinstance(value, int)
+    return when(value) if is_time else _value(value)
 
 
 def _results(report: Mapping[str, Any]) -> Iterator[str]:

@@ -44,6 +44,7 @@ _INPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 def check_team(team: Team, book: FaultBook, *, allow_cycle: bool) -> None:
     """Adds every fault of what does not fit together; fills in capabilities and owners."""
     _check_names(team, book)
+    _check_may_spawn(team, book)
     _check_schemas(team, book)
     holders = _holders(team)
     for name, task in team.tasks.items():
@@ -88,6 +89,22 @@ def _check_names(team: Team, book: FaultBook) -> None:
                 book.add(path, "a name of letters, digits, _ . and -", capability)
         if len(set(role.capabilities)) < len(role.capabilities):
             book.add(("roles", name, "capabilities"), "each capability once", _twice(role.capabilities))
+
+
+def _check_may_spawn(team: Team, book: FaultBook) -> None:
+    for name, role in team.roles.items():
+        for at, other in enumerate(role.may_spawn or ()):
+            if other not in team.roles:
+                book.unknown(("roles", name, "may_spawn", at), team.roles, other, "role")
+
+
+def check_child(team: Team, name: str, child: Task, book: FaultBook) -> None:
+    """Adds every fault of a child that a handler makes; fills in its owner. It stands in no graph."""
+    _fill_in(team, name, child, _holders(team), book)
+    _check_kind(name, child, book)
+    _check_reserve(team, name, child, book)
+    if child.output_schema is not None and (fault := schema.schema_fault(child.output_schema)) is not None:
+        book.say(("tasks", name, "output_schema", *fault[0]), fault[1], fault[2])
 
 
 def _twice(names: list[str]) -> str:

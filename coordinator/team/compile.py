@@ -91,6 +91,20 @@ def children_of(team: Team, task: str, elements: Sequence[Any], start: int) -> l
     return children
 
 
+def spawned_child(child: Task) -> dict[str, Any]:
+    """The plan of a child that a handler makes; its name and its place are given by Lua.
+
+    Its input is a value, never a template. What its result must be travels with it: the Team does not know it.
+    """
+    fields = _task("", child, 0) | _input(as_literal(child.input))
+    fields |= {
+        "required": 0,
+        "output_schema": "" if child.output_schema is None else json.dumps(child.output_schema),
+    }
+    del fields["id"], fields["index"]
+    return fields
+
+
 def _limits(limits: Limits) -> dict[str, int]:
     found = {
         "step_budget": limits.step_budget,

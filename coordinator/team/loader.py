@@ -146,7 +146,7 @@ def _assemble(value: Any, book: FaultBook) -> Team | None:
     }
     defaults = _read_defaults(_section(data, "defaults", book), book)
     tasks = {
-        name: _read_task(item, defaults, ("tasks", name), book)
+        name: read_task(item, defaults, ("tasks", name), book)
         for name, item in _section(data, "tasks", book).items()
     }
     limits = _read(Limits, data.get("limits", {}), ("limits",), book)
@@ -242,7 +242,8 @@ def _read_defaults(value: dict[str, Any], book: FaultBook) -> dict[str, Any]:
     }
 
 
-def _read_task(value: Any, defaults: dict[str, Any], path: Path, book: FaultBook) -> Task:
+def read_task(value: Any, defaults: dict[str, Any], path: Path, book: FaultBook) -> Task:
+    """Reads one task over the Team's defaults; keys with faults are written down and left out."""
     if not isinstance(value, dict):
         return _read(Task, value, path, book)
     external = value.get("external", defaults.get("external")) is True

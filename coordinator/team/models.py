@@ -29,6 +29,7 @@ from coordinator.wire.outcome_plan import OutcomePlan
 
 MAX_OUTPUT_BYTES = 16 * 2**20
 MAX_CHILDREN = 100_000
+MAX_DEPTH = 100
 DEFAULT_BACKOFF_MS = 1000
 DEFAULT_BACKOFF_MAX_MS = 300_000
 ALL_CHILDREN = -1
@@ -115,9 +116,11 @@ class Part(BaseModel):
 class Role(Part):
     """Who may do what."""
 
-    LATER = frozenset({"may_spawn", "max_children", "max_depth", "notify"})
+    LATER = frozenset({"notify"})
     capabilities: list[str] = []
     """What the role may do."""
+    may_spawn: list[str] | None = None
+    """Roles that its handlers may make children for; itself alone, when not given."""
 
 
 class AnyOf(Part):
@@ -257,7 +260,8 @@ class Task(Part):
 
 
 class Limits(Part):
-    """`limits`: each one None when the Team does not set it. deadline and no_progress in ms, cost in micro-units."""
+    """`limits`: those that end a run are None when the Team does not set them. deadline and no_progress in ms, cost in
+    micro-units."""
 
     step_budget: Count | None = None
     """Attempts started."""
@@ -273,6 +277,10 @@ class Limits(Part):
     """Tokens used and reserved."""
     cost: Money | None = None
     """Money used and reserved: an exact decimal."""
+    max_children: Annotated[int, Field(ge=0, le=MAX_CHILDREN)] = 1000
+    """Children that the handlers of a run may make in all."""
+    max_depth: Annotated[int, Field(ge=0, le=MAX_DEPTH)] = 5
+    """How deep children of children may go."""
 
     def of(self, limit: Limit) -> int | None:
         """The value of a limit by its name."""
@@ -356,9 +364,18 @@ class Team(Part):
         return facts
 
     def task_of(self, name: str) -> Task | None:
-        """The task of a name; for a child `T[3]` the task T that it was made from. None when unknown."""
-        return self.tasks.get(name) or self.tasks.get(name.partition("[")[0])
+        """The task of a name; for a child `T[3]` of a `for_each` task the T that it was made from. None when unknown,
+        and for what a handler spawned: the run alone knows those."""
+        found = self.tasks.get(name)
+        if found is None and name.count("[") == 1:
+            parent = self.tasks.get(name.partition("[")[0])
+            found = parent if parent is not None and parent.for_each is not None else None
+        return found
 
 
+NOT_FOR_CHILDREN = frozenset(
+    {"requires", "after", "any_of", "when", "for_each", "required", "skipped_ok", "external"}
+) | {"outcome_plan"}
+"""Task keys that a child made by a handler cannot have: it is optional, waits for nothing, and is done by a worker."""
 NOT_IN_DEFAULTS = frozenset({"requires", "after", "any_of", "when", "for_each", "input", "idempotency_key"})
 """Task keys that say what one task is: they make no sense for all of them."""

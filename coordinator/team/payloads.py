@@ -1,4 +1,5 @@
-"""Owns the judging of values that come from outside against a Team: run inputs, results, and what `for_each` runs over.
+"""Owns the judging of values that come from outside against a Team: run inputs, results, what `for_each` runs over,
+and the children that handlers make.
 
 What Lua needs to know about a payload is computed here, before the call (SPEC 3). Must not apply anything.
 """
@@ -9,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.team import schema
-from coordinator.team.faults import Fault, listed, shown
-from coordinator.team.models import Team
+from coordinator.team import checks, schema
+from coordinator.team.faults import NOTHING, Fault, FaultBook, listed, shown
+from coordinator.team.loader import read_task
+from coordinator.team.models import NOT_FOR_CHILDREN, Task, Team
 from coordinator.team.rules.facts import facts_for
 from coordinator.wire import digest
 from coordinator.wire.bindings import Unresolved, parse_reference, value_of
@@ -94,6 +96,54 @@ def judge_result(team: Team, task: str, payload: str) -> Judgement:
         if broken:
             return Judgement("; ".join(broken)[:1000], size)
     return Judgement("", size, digest.digest(value), tuple(facts_for(team, task, value)))
+
+
+def judge_child_result(output_schema: Any, output_bytes: int, payload: str) -> Judgement:
+    """Judges the result of a child that a handler made, by the contract that it was made with. No rule asks for it."""
+    size = len(payload.encode(errors="surrogatepass"))
+    if size > output_bytes:
+        return Judgement(f"{size} bytes, more than output_bytes ({output_bytes})", size)
+    try:
+        value = digest.parse_json(payload)
+    except digest.InvalidPayload as fault:
+        return Judgement(str(fault), size)
+    broken = [] if output_schema is None else schema.violations(output_schema, value)
+    return Judgement("; ".join(broken)[:1000], size) if broken else Judgement("", size, digest.digest(value))
+
+
+def check_child(team: Team, role: str, key: str, text: str) -> Task:
+    """The child that a handler of `role` asks for, over the Team's defaults (SPEC 8). text: task keys as JSON.
+
+    Its owner is the role itself when that has the capability, else the only role that does. Raises InputFault with
+    every fault.
+    """
+    book = FaultBook("spawn", lambda _: 0)
+    path = ("tasks", key)
+    try:
+        given = digest.parse_json(text)
+    except digest.InvalidPayload as fault:
+        raise InputFault(f"spawn {key}: {fault}") from None
+    if not isinstance(given, dict):
+        raise InputFault(f"spawn {key}: expected an object of task keys, found {shown(given)}")
+    for name in sorted(NOT_FOR_CHILDREN & given.keys()):
+        book.say((*path, name), "a key that a child can have", f"{name}, which it cannot")
+        del given[name]
+    if "capability" not in given:
+        book.add((*path, "capability"), "this key to be given", NOTHING)
+        book.broken.add((*path, "capability"))
+    defaults = {
+        name: value
+        for name, value in team.defaults.items()
+        if name not in NOT_FOR_CHILDREN and name not in ("owner", "capability")
+    }
+    child = read_task(given, defaults, path, book)
+    own = team.roles.get(role)
+    if child.owner is None and own is not None and child.capability in own.capabilities:
+        child.owner = role
+    checks.check_child(team, key, child, book)
+    if book:
+        raise InputFault(book.faults())
+    return child
 
 
 def elements_of(team: Team, task: str, inputs: Mapping[str, Any], results: Mapping[str, Any]) -> list[Any]:

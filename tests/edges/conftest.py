@@ -1,4 +1,4 @@
-"""Owns a small installation for the commands: a coordinator on the test's Redis, and the command line in this process."""
+"""Owns a small installation for the commands: a coordinator on the test's Redis; the commands run in this process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import structlog
 
 from coordinator.cli.main import main
 from coordinator.runtime.service import Service, Settings
+from tests.edges.desk import Desk
 
 
 @dataclass(frozen=True)
@@ -99,3 +100,22 @@ def refund(write_team: Callable[[dict[str, Any]], Path]) -> Callable[..., Path]:
         return write_team({"team": "refund", "tasks": tasks, "limits": limits, **more})
 
     return make
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """A folder to use the command line in."""
+    place = Desk(tmp_path)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def worker(coordinator: Service, desk: Desk, redis_url: str) -> Iterator[None]:
+    """A worker of the desk's handlers, in a process of its own, on the coordinator's Redis."""
+    words = ("--role", "clerk", "--handlers", "handlers.py", "--mode", "inline", "--redis", redis_url)
+    process = desk.start(*words, command="worker")
+    yield
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0

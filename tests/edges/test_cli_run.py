@@ -5,129 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
-import tempfile
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from redis import Redis
 
 from tests.edges.conftest import Call
-from tests.support.command import arguments, crewline, environment
+from tests.edges.desk import Desk, read_until
+from tests.support.command import crewline
 from tests.support.waiting import until
-
-HANDLERS = """
-import os, pathlib, signal, time
-from workers import MissingInput, Transient, handler
-
-@handler("quick")
-def quick(context, input):
-    return {"got": input}
-
-@handler("gated")
-def gated(context):
-    while not pathlib.Path(os.environ["GATE"]).exists():
-        if context.draining:
-            raise Transient("told to stop")
-        time.sleep(0.02)
-    return {"attempt": context.attempt}
-
-@handler("stuck")
-def stuck(context):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    while True:
-        time.sleep(60)
-
-@handler("ask")
-def ask(context):
-    raise MissingInput("which account?")
-
-@handler("broken_into")
-def broken_into(context):
-    breakpoint()
-    return {"ok": True}
-"""
-
-
-class Desk:
-    """A folder to run in, with its own place for sockets, and a mark by which its processes are known."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.gate = folder / "gate"
-        self.sockets = Path(tempfile.mkdtemp(prefix="cw", dir="/tmp"))
-        self.mark = f"MARK_{uuid.uuid4().hex}"
-        self.env = {"TMPDIR": str(self.sockets), "GATE": str(self.gate), self.mark: "1"}
-        (folder / "handlers.py").write_text(HANDLERS)
-
-    def team(self, **tasks: dict[str, Any]) -> Path:
-        """A Team file whose tasks are named like their capabilities."""
-        inside = {name for name, task in tasks.items() if not task.get("external")}
-        roles = {"clerk": {"capabilities": sorted(inside)}} if inside else {}
-        team = {"team": "desk", "handlers": "handlers.py", "roles": roles, "tasks": tasks}
-        path = self.folder / "team.json"
-        path.write_text(json.dumps(team))
-        return path
-
-    def run(self, *words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs `crewline run` to its end."""
-        return crewline("run", *map(str, words), cwd=self.folder, env=self.env, stdin=stdin)
-
-    def start(self, *words: object) -> subprocess.Popen[str]:
-        """Starts `crewline run` as a shell would, in a process group of its own."""
-        return subprocess.Popen(
-            arguments("run", *map(str, words)),
-            cwd=self.folder,
-            env=environment(self.env),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def processes(self) -> list[int]:
-        """Living processes that were started from here."""
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
-
-    def is_clean(self) -> bool:
-        """Nothing runs and no socket is left."""
-        return not self.processes() and not list(self.sockets.iterdir())
-
-    def report(self, run: str) -> Any:
-        """The report that was kept."""
-        return json.loads((self.folder / ".crewline" / run / "report.json").read_text())
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    place = Desk(tmp_path)
-    yield place
-    for pid in place.processes():
-        os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(place.sockets, ignore_errors=True)
-
-
-def read_until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
-    """Reads the standard error up to a line that matches."""
-    assert process.stderr is not None
-    seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if match := re.search(pattern, line):
-            return match
-    raise AssertionError(f"no line like {pattern!r} in {''.join(seen)}")
 
 
 def test_a_team_completes_and_leaves_nothing_but_its_report(desk: Desk) -> None:
@@ -239,7 +125,8 @@ def test_a_parked_run_is_kept(desk: Desk) -> None:
     assert desk.report("r1")["status"] == "paused"
     assert "· paused" in done.stdout
     assert "which account?" in json.dumps(desk.report("r1")["tasks"]["ask"]["question"])
-    assert "crewline run --continue .crewline/r1" in done.stderr
+    assert "crewline answer r1 ask FILE" in done.stderr
+    assert "then go on with: crewline run --continue .crewline/r1" in done.stderr
     assert (desk.folder / ".crewline" / "r1" / "redis").is_dir()
     assert desk.is_clean()
 

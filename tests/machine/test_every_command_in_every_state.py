@@ -28,6 +28,7 @@ from coordinator.machine.commands import (
     GrantLease,
     HandBack,
     LoseQueued,
+    RecordArtifact,
     RenewLease,
     ReportExternal,
     SendResults,
@@ -214,6 +215,12 @@ COMMANDS: dict[str, tuple[Callable[[], Command], set[str]]] = {
     "doubt_action": (
         lambda: DoubtAction(now=NOW, **WORKER, worker="w", lease="L-t", key="k", tokens=0, cost_micros=0),
         set(),
+    ),
+    "record_artifact": (
+        lambda: RecordArtifact(
+            now=NOW, **WORKER, worker="w", lease="L-t", artifact="x", digest="sha256:1", size=1, url="file:///x"
+        ),
+        {"running"},
     ),
     "decide_action": (
         lambda: DecideAction(

@@ -21,6 +21,9 @@ class Snapshot:
     payloads: dict[str, str] = field(default_factory=dict)
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     late: list[dict[str, Any]] = field(default_factory=list)
+    cancellations: list[dict[str, Any]] = field(default_factory=list)
+    actions: list[dict[str, Any]] = field(default_factory=list)
+    reviews: list[dict[str, Any]] = field(default_factory=list)
 
     def task(self, name: str, state: str = "pending", **more: str) -> None:
         """Adds a task of role clerk, required unless said otherwise."""

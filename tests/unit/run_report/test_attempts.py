@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.run_report.attempts import fold_attempts
+from coordinator.run_report.sections.attempts import fold_attempts
 
 
 def test_attempts_have_their_times_worker_outcome_and_error(refund: Any) -> None:

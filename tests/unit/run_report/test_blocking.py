@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.run_report.blocking import blocked_paths
 from coordinator.run_report.build import build_report
 from coordinator.run_report.encode import canonical_bytes
+from coordinator.run_report.sections.blocking import blocked_paths
 
 
 def chain(length: int) -> list[dict[str, str]]:

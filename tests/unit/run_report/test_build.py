@@ -26,6 +26,8 @@ KEYS = {
         "events",
         "result_conflicts",
         "late_results",
+        "awaiting",
+        "reviews",
         "actions",
         "artifacts",
         "cancellations",
@@ -110,8 +112,11 @@ def test_a_block_names_its_root_and_the_path_to_it(refund: Any) -> None:
 
 
 def test_a_stop_cancels_without_events_and_the_report_lists_it(refund: Any) -> None:
-    entry = {"task": "style", "was": "pending", "seq": None, "reason": None}
-    assert build_report(refund)["cancellations"] == [entry]
+    [entry] = build_report(refund)["cancellations"]
+    assert {name: value for name, value in entry.items() if value is not None} == {
+        "task": "style",
+        "was": "pending",
+    }
 
 
 def test_what_had_begun_and_was_canceled_is_an_interruption(refund: Any) -> None:

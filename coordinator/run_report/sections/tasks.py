@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from coordinator.run_report.attempts import Attempt, close_open, fold_attempts
-from coordinator.run_report.blocking import blocked_paths
 from coordinator.run_report.fields import count, document, flag, money, word
+from coordinator.run_report.sections.attempts import Attempt, close_open, fold_attempts
+from coordinator.run_report.sections.blocking import blocked_paths
 from coordinator.wire.names import FINAL, RunStatus
 
 if TYPE_CHECKING:
@@ -71,9 +71,12 @@ def _entry(task: Mapping[str, str], attempts: list[Attempt], payloads: Mapping[s
         "result_digest": digest,
         "result_trust": word(task, "result_trust"),
         "tainted": flag(task, "tainted"),
+        "tainted_by": word(task, "doubt_root") if flag(task, "tainted") else None,
+        "review": word(task, "review"),
         "reason": word(task, "reason"),
         "error": document(task.get("error")),
         "question": document(payloads.get(question)) if question else None,
+        "question_digest": question,
         "waits_for": word(task, "waits_for"),
         "tokens_used": count(task, "used_tokens"),
         "cost_used": money(count(task, "used_cost_micros")),
