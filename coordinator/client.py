@@ -11,11 +11,12 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from redis import Redis
+from redis.exceptions import NoPermissionError
 
 from coordinator.team.compile import document_text
 from coordinator.team.loader import load_team, make_team
@@ -25,7 +26,17 @@ from coordinator.wire import channels
 from coordinator.wire.connection import guard
 from coordinator.wire.errors import InputFault, Unreachable
 from coordinator.wire.grants import Answer, parse_message
-from coordinator.wire.reports import Entry, ExternalReport, Signal, Submit
+from coordinator.wire.reports import (
+    ActionDecide,
+    AnswerQuestion,
+    Cancel,
+    Decide,
+    Entry,
+    ExternalReport,
+    Resume,
+    Signal,
+    Submit,
+)
 
 ANSWER_SECONDS = 10.0
 """How long an answer is waited for."""
@@ -114,6 +125,62 @@ class Client:
     def signal(self, run: str, name: str, *, source: str = "") -> Answer:
         """Gives a run a named signal (SPEC 4). Raises Unanswered, Unreachable."""
         return self.ask("operate", Signal(run=run, signal=name, source=source))
+
+    def cancel(
+        self, run: str, *, task: str = "", reason: str = "", ask: str | None = None, source: str = ""
+    ) -> Answer:
+        """Cancels a run, or one task of it (SPEC 7); `applied` when it is done, `repeated` for the same `ask` again.
+
+        ask: an id of the caller's choice that makes repeats harmless; None: a new one. Raises Unanswered, Unreachable.
+        """
+        entry = Cancel(run=run, task=task, ask=ask or secrets.token_hex(8), reason=reason, source=source)
+        return self.ask("operate", entry)
+
+    def resume(self, run: str, raises: Sequence[tuple[str, int, bool]] = (), *, source: str = "") -> Answer:
+        """Lets a parked run go on (SPEC 5). raises: (limit field of the run, value, whether it is added).
+
+        Raises Unanswered, Unreachable.
+        """
+        listed = json.dumps([[field, value, int(is_added)] for field, value, is_added in raises])
+        return self.ask("operate", Resume(run=run, raises=listed, source=source))
+
+    def answer(self, run: str, task: str, payload: str, *, question: str = "", source: str = "") -> Answer:
+        """Answers a task's question. payload: JSON text; question: its digest, empty for the one that is open.
+
+        Raises Unanswered, Unreachable.
+        """
+        entry = AnswerQuestion(run=run, task=task, question=question, payload=payload, source=source)
+        return self.ask("operate", entry)
+
+    def decide_action(
+        self,
+        run: str,
+        task: str,
+        key: str,
+        state: Literal["confirmed", "failed"],
+        *,
+        payload: str = "",
+        reason: str = "",
+        source: str = "",
+    ) -> Answer:
+        """Says how an action ended of which nobody knew. payload: the receipt, JSON. Raises Unanswered, Unreachable."""
+        entry = ActionDecide(
+            run=run, task=task, key=key, state=state, payload=payload, reason=reason, source=source
+        )
+        return self.ask("operate", entry)
+
+    def decide(self, decision: Decide) -> Answer:
+        """Closes a review (SPEC 6). Raises Unanswered, Unreachable."""
+        return self.ask("review", decision)
+
+    def user(self) -> str:
+        """Who we are to Redis: the name that decisions are recorded under; empty when it may not be asked."""
+        with guard(self._redis):
+            try:
+                name: Any = self._redis.acl_whoami()
+            except NoPermissionError:
+                return ""
+        return name.decode() if isinstance(name, bytes) else str(name)
 
     def ask(self, scope: str, entry: Entry) -> Answer:
         """Puts an entry into the inbox of a scope and waits for its answer. Raises Unanswered, Unreachable."""

@@ -16,10 +16,11 @@ from typing import Any
 from coordinator.wire.bindings import Unresolved, resolve
 from coordinator.wire.grants import Grant
 from coordinator.wire.names import FailureClass
-from coordinator.wire.reports import End, HandBackReport, Renew, Use
-from workers.context import Channel, Context
+from coordinator.wire.reports import End, HandBackReport, LeasedRequest, Renew
+from workers.context import Context
+from workers.durable.talk import REQUESTS, Channel
 from workers.handlers import Handler, InputInvalid
-from workers.outcomes import InvalidOutput, Outcome, failed, failure_of, succeeded
+from workers.outcomes import OVER, InvalidOutput, Outcome, failed, failure_of, succeeded
 
 
 @dataclass(eq=False, slots=True)
@@ -111,16 +112,22 @@ class Attempt:
             progress=int(progress), details=details,
         )  # fmt: skip
 
-    def use(self, reply_to: str, request: str) -> Use:
-        """The entry that says the totals used so far."""
+    def request(self, kind: str, fields: dict[str, Any], reply_to: str, request: str) -> LeasedRequest:
+        """The entry of something that the handler says. What it said of its use is kept for the end."""
         run, task, number = self.identity
-        return Use(
+        if kind == "use":
+            self.tokens, self.cost_micros = fields["tokens"], fields["cost_micros"]
+        elif kind == "action_doubt":
+            fields = {**fields, "tokens": self.tokens, "cost_micros": self.cost_micros}
+        return REQUESTS[kind](
             run=run, task=task, attempt=number, worker=self.worker, lease=self.grant.lease,
-            tokens=self.tokens, cost_micros=self.cost_micros, reply_to=reply_to, request=request,
+            reply_to=reply_to, request=request, **fields,
         )  # fmt: skip
 
-    def end(self, outcome: Outcome) -> End:
-        """The entry that reports the outcome."""
+    def end(self, outcome: Outcome) -> End | None:
+        """The entry that reports the outcome; None when there is nothing to report."""
+        if outcome.outcome == OVER:
+            return None
         run, task, number = self.identity
         return End(
             run=run, task=task, attempt=number, worker=self.worker, lease=self.grant.lease,

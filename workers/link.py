@@ -19,7 +19,7 @@ from redis import Redis, RedisError
 
 from coordinator.wire import channels
 from coordinator.wire.channels import JobId
-from coordinator.wire.grants import Answer, CancelNotice, Grant, MalformedMessage, Page, parse_message
+from coordinator.wire.grants import CancelNotice, MalformedMessage, Message, Page, parse_message
 from coordinator.wire.reports import AskResults, RoleEntry, Start
 from workers.attempt import Attempt
 
@@ -34,7 +34,6 @@ log = structlog.get_logger("crewline.worker")
 
 Report = tuple[str, RoleEntry]
 """A role and what to append to its inbox."""
-Message = Grant | Page | Answer | CancelNotice
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class Link:
         if not popped:
             return []
         role = list(self.posts)[keys.index(popped[0].decode())]
-        messages = []
+        messages: list[tuple[str, Message]] = []
         for raw in popped[1]:
             try:
                 messages.append((role, parse_message(raw)))

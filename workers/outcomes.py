@@ -17,8 +17,10 @@ from typing import Any, ClassVar, TypeVar
 
 from coordinator.wire.digest import InvalidPayload, encode
 from coordinator.wire.names import FailureClass
-from coordinator.wire.reports import CANCELED, MAX_RETRY_AFTER_MS, SUCCEEDED
+from coordinator.wire.reports import CANCELED, CHILDREN, MAX_RETRY_AFTER_MS, SUCCEEDED
 
+OVER = "over"
+"""Outcome of an attempt that the coordinator knows to be over already: nothing is reported of it."""
 MAX_MESSAGE = 4_000
 """Longest error message in characters; the rest is cut, with a mark."""
 MAX_TRACEBACK = 16_000
@@ -91,9 +93,30 @@ class AttemptCanceled(BaseException):
     """The attempt was canceled; a BaseException, so that `except Exception` in a handler does not swallow it."""
 
 
+class AttemptLeft(BaseException):
+    """Leaves a handler that is not to go on now: it waits for its children, or a person has to decide (SPEC 7, 8)."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+    @classmethod
+    def for_children(cls) -> AttemptLeft:
+        """The attempt ends; another one begins when the children have ended."""
+        return cls(CHILDREN)
+
+    @classmethod
+    def over(cls) -> AttemptLeft:
+        """The attempt has ended already."""
+        return cls(OVER)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended. outcome: `succeeded`, `canceled` or a FailureClass; payload, error: JSON text."""
+    """How an attempt ended. outcome: `succeeded`, `canceled`, `children`, `over` or a FailureClass.
+
+    payload, error: JSON text.
+    """
 
     outcome: str
     payload: str = ""
@@ -121,8 +144,11 @@ def failure_of(error: BaseException, *, was_canceled: bool = False) -> Outcome:
 
     was_canceled: a cancel had been asked for, so AttemptCanceled and CancelledError confirm it.
     """
-    if was_canceled and type(error).__name__ in ("AttemptCanceled", "CancelledError"):
+    left = _left(error)
+    if was_canceled and (left or type(error).__name__ in ("AttemptCanceled", "CancelledError")):
         return canceled("the handler stopped")
+    if left:
+        return Outcome(left)
     failure_class = error.failure_class if isinstance(error, HandlerFailure) else FailureClass.PERMANENT
     payload, message = "", _safely(lambda: str(error), "")
     if isinstance(error, MissingInput):
@@ -143,6 +169,17 @@ def failure_of(error: BaseException, *, was_canceled: bool = False) -> Outcome:
         trace=_safely(lambda: _trace(error), ""),
     )
     return Outcome(failure_class.value, payload, text, wait)
+
+
+def _left(error: BaseException) -> str:
+    """The outcome of an AttemptLeft, also when it comes out of a task group; empty for anything else."""
+    if isinstance(error, BaseExceptionGroup):
+        leaving, others = error.split(AttemptLeft)
+        if leaving is None or others is not None:
+            return ""
+        error = leaving.exceptions[0]
+        return _left(error)
+    return error.outcome if isinstance(error, AttemptLeft) else ""
 
 
 def error_text(failure_class: str, kind: str, message: str, where: str = "", trace: str = "") -> str:
@@ -175,17 +212,25 @@ def shorten_middle(text: str, limit: int) -> str:
 
 def _trace(error: BaseException) -> str:
     """The traceback as Python prints it, without the worker's own frames above the handler's."""
-    trace = frame = error.__traceback__
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename.startswith(_OURS) and frame.tb_next is not None:
-            trace = frame.tb_next
-        frame = frame.tb_next
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and _is_ours(trace):
+        trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace, limit=-MAX_FRAMES))
 
 
 def _where(trace: TracebackType | None) -> str:
-    frames = traceback.extract_tb(trace, limit=-1)
+    """The innermost place in the handler's code, or in what it called; not in what it called of ours."""
+    innermost = trace
+    while trace is not None:
+        if innermost is not None and (_is_ours(innermost) or not _is_ours(trace)):
+            innermost = trace
+        trace = trace.tb_next
+    frames = traceback.extract_tb(innermost, limit=1)
     return f"{frames[0].filename}:{frames[0].lineno} in {frames[0].name}" if frames else ""
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(_OURS)
 
 
 def _safely(ask: Callable[[], _Answer], otherwise: _Answer) -> _Answer:

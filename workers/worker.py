@@ -60,6 +60,8 @@ class WorkerOptions:
     """How long running handlers may go on after a signal to stop."""
     cancel_grace_s: float = 5.0
     """How long a handler may go on after its attempt was canceled or timed out."""
+    artifacts: str = ""
+    """fsspec URL below which handlers keep artifacts; empty: they cannot."""
 
 
 def worker_name() -> str:
@@ -131,9 +133,9 @@ class CrewlineWorker(Worker):
             logging.getLogger("rq.worker").addHandler(RqLog())
         self._install_signal_handlers()  # type: ignore[no-untyped-call] # RQ leaves it untyped
         self._mode = (
-            ForkMode(self.link, self.handlers, self)
+            ForkMode(self.link, self.handlers, self, self.options.artifacts)
             if self.options.mode == "fork"
-            else InlineMode(self.link, self.handlers, self, self.options.prefetch)
+            else InlineMode(self.link, self.handlers, self, self.options.prefetch, self.options.artifacts)
         )
         try:
             self._begin()
@@ -231,7 +233,9 @@ class CrewlineWorker(Worker):
             if not attempt.may_start(time.monotonic()):
                 reports.append((attempt.role, attempt.hand_back("refused_start")))
             else:
-                reports.append((attempt.role, attempt.end(self._mode.run(attempt))))
+                end = attempt.end(self._mode.run(attempt))
+                if end is not None:
+                    reports.append((attempt.role, end))
         return reports
 
     def _report_and_pop(self, reports: list[Report], room: int) -> list[JobId]:

@@ -32,6 +32,16 @@ class Mode(StrEnum):
     """In the worker's own process, several at a time: for short or I/O-bound handlers."""
 
 
+Artifacts = Annotated[
+    str,
+    typer.Option(
+        envvar=options.ARTIFACTS_VARIABLE,
+        metavar="URL",
+        help="Where handlers keep artifacts: any fsspec URL.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("worker")(run_workers)
@@ -59,14 +69,7 @@ def run_workers(
     cancel_grace: Annotated[
         float, typer.Option(min=0, help="Seconds that a handler may go on after a cancel or a timeout.")
     ] = 5.0,
-    artifacts: Annotated[
-        str,
-        typer.Option(
-            envvar=options.ARTIFACTS_VARIABLE,
-            metavar="URL",
-            help="Where handlers keep artifacts: any fsspec URL.",
-        ),
-    ] = "",
+    artifacts: Artifacts = "",
     die_with_parent: Annotated[
         bool,
         typer.Option("--die-with-parent", help="End at once when the starting process is killed (Linux)."),

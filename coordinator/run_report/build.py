@@ -1,8 +1,7 @@
 """Owns the run report as data: everything that is known of a run, under the names of SPEC 10.
 
 Pure: gets a snapshot, gives a dict, touches nothing. Must not take the time, the machine or the environment
-into the report: the same run gives the same bytes. What has no source yet in this version (artifacts,
-background) is an empty list, so that readers need not ask which version wrote the report.
+into the report: the same run gives the same bytes. Sections without entries are empty lists.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from coordinator.agent_threads import background_section
 from coordinator.run_report.encode import content_digest
 from coordinator.run_report.fields import count, document, flag, money, number, word
 from coordinator.run_report.sections.ledgers import (
@@ -63,9 +63,9 @@ def build_report(snapshot: RunSnapshot) -> RunReport:
         "late_results": late_entries(snapshot.late, snapshot.payloads),
         "reviews": review_entries(snapshot.reviews),
         "actions": action_entries(snapshot.actions, snapshot.payloads, tasks),
-        "artifacts": [],
+        "artifacts": sorted(snapshot.artifacts, key=lambda entry: (entry["at"], entry["task"], entry["name"])),
         "cancellations": cancellation_entries(snapshot.cancellations, tasks, events),
-        "background": [],
+        "background": background_section(tasks, events),
         "output": _output(snapshot, tasks),
     }
     interruptions = interruption_entries(run, tasks)

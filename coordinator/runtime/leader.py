@@ -76,6 +76,11 @@ class Leader:
         """When the lead has to be renewed, or asked for again, ms."""
         return self._ask_at
 
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether the lead has ended by this process' own clock: it was paused, and somebody else may lead."""
+        return self.leads and self._clock() - self._held_at >= self.ttl_ms
+
     def hold(self) -> bool:
         """Takes the lead or renews it when that is due; True while this process leads."""
         now = self._clock()

@@ -15,14 +15,20 @@ from redis import Redis
 
 from coordinator.machine.commands import Command, Dispatch
 from coordinator.machine.machine import Machine, Reply
-from coordinator.machine.reads import DueTimers, ListRoles, NextTimer, OpenBatches, ReadInternal
-from coordinator.runtime.due import Batches, Timers, Vanished
-from coordinator.runtime.fan_out import FanOut
+from coordinator.machine.reads import DueGraces, DueTimers, ListRoles, NextTimer, OpenBatches, ReadInternal
 from coordinator.runtime.inbox import Drained, Inboxes
 from coordinator.runtime.leader import Deposed, Fenced
 from coordinator.runtime.outbox import Launcher
 from coordinator.runtime.teams import Teams
-from coordinator.runtime.translate import Translator
+from coordinator.runtime.translation.translator import Translator
+from coordinator.runtime.upkeep.due import Batches, Timers, batch_subject, grace_subject, timer_subject
+from coordinator.runtime.upkeep.fan_out import FanOut, internal_subject
+from coordinator.runtime.upkeep.quarantine import Quarantine
+from coordinator.runtime.upkeep.vanished import Vanished
+from coordinator.wire.errors import MachineFault
+
+DISPATCHING = ("dispatch", "")
+"""What dispatching is called when the machine fails on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Bounds:
     timers: int = 200
     batches: int = 32
     internal: int = 16
-    dispatches: int = 100
+    dispatches: int = 40
     launches: int = 500
     rounds: int = 10
     sweep_ms: int = 1_000
@@ -95,9 +101,11 @@ class _Tally:
 
 
 class _Seen(NamedTuple):
-    """What the machine has to do: timers due, open batches, for_each parents; when the next timer is due."""
+    """What the machine has to do: timers due, graces passed, open batches, for_each parents; when the next timer is
+    due."""
 
     due: list[tuple[str, str]]
+    graces: list[tuple[str, str, str]]
     batches: list[tuple[str, str, str]]
     internal: list[tuple[str, str, str, str, str]]
     next_timer: int | None
@@ -125,14 +133,18 @@ class Loop:
         self._launcher = launcher
         self._fenced = Fenced(machine, took)
         self.teams = Teams(machine, allow_cycle=allow_cycle)
-        translator = Translator(namespace, self.teams, tokens, machine.library.hash)
+        translator = Translator(machine, self.teams, tokens)
         self.inboxes = Inboxes(
             redis, namespace, translator, self._fenced, self._bounds.page, self._bounds.pages
         )
-        self._timers = Timers(self._fenced, self._bounds.timers)
-        self._batches = Batches(self._fenced, self.teams)
-        self._fan_out = FanOut(machine, self._fenced, self.teams)
+        self._quarantine = Quarantine()
+        self._timers = Timers(self._fenced, self._quarantine, self._bounds.timers)
+        self._batches = Batches(self._fenced, self._quarantine, self.teams)
+        self._fan_out = FanOut(machine, self._fenced, self._quarantine, self.teams)
         self._vanished = Vanished(machine, self._fenced, launcher)
+        self._epoch = 0
+        self._led_since: int | None = None
+        """When the inboxes had been read to their end under this lead; None before."""
         self._roles: list[str] | None = None
         self._sweep_at = 0
         self._work_waits = True
@@ -150,13 +162,21 @@ class Loop:
             return self._result(tally, None, deposed=True)
         return self._result(tally, wake_at)
 
+    def sweep_next(self) -> None:
+        """The next step writes something even if nothing happened, and so learns whether it still may."""
+        self._sweep_at = 0
+
     def _step(self, now: int, tally: _Tally) -> int | None:
+        if self._machine.epoch != self._epoch:
+            self._begin_lead()
         if self._roles is None:
             self._listen()
         tally.drained = self.inboxes.drain(now, self._may_follow(now))
         followed = self._dispatched(tally.drained.followed, tally)
+        if self._led_since is None and not tally.drained.more:
+            self._led_since = now
         seen = self._look(now)
-        tally.timers, tally.more = self._timers.fire(now, seen.due)
+        self._fire(now, seen, tally)
         tally.pieces = self._batches.advance(now, seen.batches) + self._fan_out.work(now, seen.internal)
         if tally.changed or now >= self._sweep_at:
             finished = self._hand_out(now, tally, followed and not (tally.timers or tally.pieces))
@@ -166,7 +186,26 @@ class Loop:
             seen = self._look(now)
         if tally.drained.submits:
             self._listen()
-        return self._look_ahead(seen, tally)
+        return self._look_ahead(now, seen, tally)
+
+    def _begin_lead(self) -> None:
+        """Under a new epoch nothing is taken from memory: others may have led since."""
+        self._epoch = self._machine.epoch
+        self._led_since = None
+        self._roles = None
+        self._work_waits = True
+        self._sweep_at = 0
+        self.inboxes.forget()
+        self._vanished.forget()
+
+    def _fire(self, now: int, seen: _Seen, tally: _Tally) -> None:
+        """A new leader fires nothing before it has read the inboxes to their end: what is due may be answered there
+        (SPEC 7)."""
+        if self._led_since is None:
+            return
+        fired, more_timers = self._timers.fire(now, self._led_since, seen.due)
+        expired, more_graces = self._timers.expire(now, seen.graces)
+        tally.timers, tally.more = fired + expired, more_timers or more_graces
 
     def _may_follow(self, now: int) -> list[Command]:
         """Dispatch right behind the entries saves a round trip; but timers that are due come in between, and so does
@@ -174,27 +213,36 @@ class Loop:
         quiet = not self._work_waits and (self._next_timer is None or self._next_timer > now)
         return self._dispatches(now) if quiet else []
 
-    def _look_ahead(self, seen: _Seen, tally: _Tally) -> int | None:
+    def _look_ahead(self, now: int, seen: _Seen, tally: _Tally) -> int | None:
         """When the loop has to wake by itself; and whether it should go on at once."""
         self._work_waits = bool(seen.batches or seen.internal)
         self._next_timer = seen.next_timer
         released = tally.drained.waiting and tally.pieces
         tally.more = bool(tally.more or tally.drained.more or self._work_waits or released)
-        instants = [instant for instant in (seen.next_timer, self._vanished.next_at) if instant is not None]
+        next_timer = seen.next_timer
+        if next_timer is not None and not self._quarantine.is_empty:
+            next_timer = max(next_timer, now + self._bounds.sweep_ms)
+        instants = [instant for instant in (next_timer, self._vanished.next_at) if instant is not None]
         return min(instants, default=None)
 
     def _look(self, now: int) -> _Seen:
-        """What is to be done, in one round trip."""
-        bounds = self._bounds
+        """What is to be done, in one round trip; without what the machine has just failed on."""
+        bounds, quarantine = self._bounds, self._quarantine
+        due, graces, batches, internal, next_timer = self._fenced.read_many(
+            [
+                DueTimers(now=now, limit=quarantine.window(bounds.timers)),
+                DueGraces(now=now, limit=quarantine.window(bounds.timers)),
+                OpenBatches(limit=quarantine.window(bounds.batches)),
+                ReadInternal(limit=quarantine.window(bounds.internal)),
+                NextTimer(),
+            ]
+        )
         return _Seen(
-            *self._fenced.read_many(
-                [
-                    DueTimers(now=now, limit=bounds.timers),
-                    OpenBatches(limit=bounds.batches),
-                    ReadInternal(limit=bounds.internal),
-                    NextTimer(),
-                ]
-            )
+            quarantine.healthy(now, due, timer_subject, bounds.timers),
+            quarantine.healthy(now, graces, grace_subject, bounds.timers),
+            quarantine.healthy(now, batches, batch_subject, bounds.batches),
+            quarantine.healthy(now, internal, internal_subject, bounds.internal),
+            next_timer,
         )
 
     def _hand_out(self, now: int, tally: _Tally, dispatched: bool) -> bool:
@@ -220,11 +268,21 @@ class Loop:
         """False when the bound was reached first."""
         for _ in range(self._bounds.rounds):
             before = tally.dispatched
-            finished = self._dispatched(self._fenced.apply_many(self._dispatches(now)), tally)
+            try:
+                replies = self._fenced.apply_many(self._dispatches(now))
+            except MachineFault as fault:
+                self._say_stuck(now, fault)
+                return True
+            finished = self._dispatched(replies, tally)
             tally.dispatched_since_look = tally.dispatched > before or tally.dispatched_since_look
             if finished:
                 return True
         return False
+
+    def _say_stuck(self, now: int, fault: MachineFault) -> None:
+        """Nothing is dispatched, but what runs goes on. It is tried again all the time, and said from time to time."""
+        if not self._quarantine.rests(now, DISPATCHING):
+            self._quarantine.rest(now, DISPATCHING, str(fault))
 
     def _dispatches(self, now: int) -> list[Command]:
         """Two at once: mostly the second one finds nothing, and that is what ends it."""

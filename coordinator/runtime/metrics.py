@@ -20,13 +20,24 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from coordinator.machine.machine import Machine
-from coordinator.machine.reads import ListRoles, ReadMetrics
+from coordinator.machine.reads import ListReviews, ListRoles, ReadMetrics
 from coordinator.wire import channels
 from coordinator.wire.names import FINAL, PARKED, AttemptOutcome, Limit, RunStatus, TaskState
 
 OTHER_ROLE = "other"
 """Label of queues of roles that the installation's config does not name (SPEC 11)."""
 LATE_REASONS = ("run_stopped", "stale_lease")
+CANCEL_OUTCOMES = ("requested", "confirmed", "completed_anyway", "unconfirmed")
+PLAIN = {
+    "result_conflicts": "Results that contradict another one.",
+    "duplicate_results": "Results that came again.",
+    "lease_expirations": "Leases that expired.",
+    "fenced_writes": "Commands refused under an old epoch.",
+    "malformed_entries": "Inbox entries that could not be read.",
+    "integrity_faults": "Records that were gone.",
+}
+"""Counters without labels."""
+REVIEW_KINDS = ("conflict", "unknown_action", "integrity")
 TRANSITION_BOUNDS = (0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.005, 0.01, 0.1)
 """Seconds for one command, from the coordinator: the pipeline's time by the number of commands in it."""
 
@@ -85,11 +96,17 @@ class Exporter(Collector):
         try:
             counters = self._machine.read(ReadMetrics())
             lag = self._lag()
+            oldest = self._machine.read(ListReviews(offset=0, limit=1))
         except RedisError as error:
             log.warning("metrics_without_redis", error=type(error).__name__)
             return
         yield from families(counters, self._roles)
         yield _gauge("crewline_inbox_lag", "Inbox entries that are not applied yet.", lag)
+        yield _gauge(
+            "crewline_review_oldest_timestamp_seconds",
+            "When the oldest open review was opened; 0 without one.",
+            oldest[0][1]["opened_at"] / 1000 if oldest else 0,
+        )
 
     def _lag(self) -> int:
         roles = [role for role in self._machine.read(ListRoles()) if not role.startswith("~")]
@@ -104,34 +121,9 @@ class Exporter(Collector):
 def families(counters: Mapping[str, str], roles: Iterable[str] = ()) -> Iterator[Metric]:
     """The metrics that stand in Redis, from what `ReadMetrics` gives."""
     values = {name: float(value) for name, value in counters.items()}
-
-    def labelled(prefix: str, labels: Iterable[str]) -> dict[str, float]:
-        return {label: values.get(f"{prefix}:{label}", 0.0) for label in labels}
-
-    yield _counter("crewline_stops", "Runs that ended.", "reason", labelled("stops", sorted(FINAL)))
-    yield _counter("crewline_parks", "Times a run parked.", "status", labelled("parks", sorted(PARKED)))
-    yield _plain(
-        "crewline_result_conflicts", "Results that contradict another one.", values, "result_conflicts"
-    )
-    yield _plain("crewline_duplicate_results", "Results that came again.", values, "duplicate_results")
-    yield _counter(
-        "crewline_late_results", "Late reports.", "verdict", labelled("late_results", LATE_REASONS)
-    )
-    yield _counter("crewline_tasks", "Times a task entered a state.", "state", _tasks(values))
-    yield _counter(
-        "crewline_attempts", "Attempts that ended.", "outcome", labelled("attempts", AttemptOutcome)
-    )
-    yield _plain("crewline_lease_expirations", "Leases that expired.", values, "lease_expirations")
-    yield _plain("crewline_fenced_writes", "Commands refused under an old epoch.", values, "fenced_writes")
-    yield _plain(
-        "crewline_malformed_entries", "Inbox entries that could not be read.", values, "malformed_entries"
-    )
-    yield _counter(
-        "crewline_budget_refusals", "Dispatches put off.", "limit", labelled("budget_refusals", Limit)
-    )
-    yield _counter(
-        "crewline_budget_overruns", "Uses above a reservation.", "limit", labelled("budget_overruns", Limit)
-    )
+    yield from _labelled(values)
+    yield from _unlabelled(values)
+    yield _reviews(values)
     runs = GaugeMetricFamily("crewline_runs", "Runs by status.", labels=["status"])
     for status in RunStatus:
         runs.add_metric([status], values.get(f"runs:{status}", 0.0))
@@ -142,6 +134,38 @@ def families(counters: Mapping[str, str], roles: Iterable[str] = ()) -> Iterator
     )
     yield _histogram("crewline_queue_wait_seconds", "From dispatch to lease.", values, "queue_wait")
     yield _histogram("crewline_attempt_seconds", "From lease to end.", values, "attempt")
+    yield _histogram(
+        "crewline_cancel_ack_seconds", "From a cancel to the worker's word.", values, "cancel_ack"
+    )
+
+
+def _labelled(values: Mapping[str, float]) -> Iterator[Metric]:
+    """Counters of closed sets."""
+
+    def of(prefix: str, labels: Iterable[str]) -> dict[str, float]:
+        return {label: values.get(f"{prefix}:{label}", 0.0) for label in labels}
+
+    yield _counter("crewline_stops", "Runs that ended.", "reason", of("stops", sorted(FINAL)))
+    yield _counter("crewline_parks", "Times a run parked.", "status", of("parks", sorted(PARKED)))
+    yield _counter("crewline_late_results", "Late reports.", "verdict", of("late_results", LATE_REASONS))
+    yield _counter("crewline_tasks", "Times a task entered a state.", "state", _tasks(values))
+    yield _counter("crewline_attempts", "Attempts that ended.", "outcome", of("attempts", AttemptOutcome))
+    yield _counter("crewline_budget_refusals", "Dispatches put off.", "limit", of("budget_refusals", Limit))
+    yield _counter(
+        "crewline_budget_overruns", "Uses above a reservation.", "limit", of("budget_overruns", Limit)
+    )
+    yield _counter(
+        "crewline_cancellations",
+        "Attempts told to end, and what became of it.",
+        "outcome",
+        of("cancellations", CANCEL_OUTCOMES),
+    )
+
+
+def _unlabelled(values: Mapping[str, float]) -> Iterator[Metric]:
+    """Plain counters."""
+    for field, text in PLAIN.items():
+        yield CounterMetricFamily(f"crewline_{field}", text, value=values.get(field, 0.0))
 
 
 def serve(collector: Collector, port: int, address: str) -> tuple[WSGIServer, threading.Thread]:
@@ -157,6 +181,15 @@ def _tasks(values: Mapping[str, float]) -> dict[str, float]:
     states = {state.value: values.get(f"tasks:{state}", 0.0) for state in TaskState}
     states[TaskState.CANCELED] += sum(count for name, count in values.items() if name.startswith("stopped:"))
     return states
+
+
+def _reviews(values: Mapping[str, float]) -> Metric:
+    """What was opened and not yet decided."""
+    family = GaugeMetricFamily("crewline_reviews_open", "Reviews that wait for a person.", labels=["kind"])
+    for kind in REVIEW_KINDS:
+        opened, decided = (values.get(f"reviews_{word}:{kind}", 0.0) for word in ("opened", "decided"))
+        family.add_metric([kind], opened - decided)
+    return family
 
 
 def _queues(values: Mapping[str, float], roles: frozenset[str]) -> Metric:
@@ -193,10 +226,6 @@ def _cumulated(bounds: Iterable[float], counts: Iterable[float]) -> list[tuple[s
         total += count
         buckets.append((bound, total))
     return buckets
-
-
-def _plain(name: str, text: str, values: Mapping[str, float], field: str) -> Metric:
-    return CounterMetricFamily(name, text, value=values.get(field, 0.0))
 
 
 def _counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:

@@ -1,4 +1,4 @@
-"""Owns the way from the machine's outbox into RQ's queues (`launch`), and the look into those queues.
+"""Owns the way from the machine's outbox into RQ's queues (`launch`), and the look at those queues and their workers.
 
 The only place of the coordinator that knows RQ. Must not decide who is dispatched, and must not be relied on: a second
 job of an attempt gets no lease, a vanished one is `never_started` (DESIGN 1). What stands in a job is harmless to
@@ -21,6 +21,7 @@ from rq.job import Job, JobStatus
 from rq.queue import EnqueueData
 from rq.serializers import JSONSerializer
 from rq.types import FunctionReferenceType
+from rq.worker_registration import get_keys
 
 from coordinator.machine import keys
 from coordinator.machine.machine import Machine
@@ -180,3 +181,16 @@ class Outbox:
             )
             self._queues[role] = queue
         return queue
+
+
+def workers_of(redis: Redis, namespace: str, role: str | None) -> dict[str, int]:
+    """The workers that RQ has registered for a role (None: for anything): name, and when it last said that it lives
+    (ms)."""
+    queue = Queue(queue_name(namespace, role), connection=redis, serializer=JSONSerializer) if role else None
+    found: dict[str, int] = {}
+    for key in sorted(get_keys(queue, redis)):
+        said: Any = redis.hget(key, "last_heartbeat")
+        if said:
+            at = datetime.fromisoformat(said.decode())
+            found[key.removeprefix("rq:worker:")] = int(at.timestamp() * 1000)
+    return found

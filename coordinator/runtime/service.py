@@ -25,6 +25,7 @@ from coordinator.runtime.leader import DEFAULT_TTL_MS, Leader
 from coordinator.runtime.loop import Bounds, Loop, StepResult
 from coordinator.runtime.metrics import Exporter, Health, serve
 from coordinator.runtime.outbox import Outbox
+from coordinator.runtime.renewal import Renewal
 from coordinator.wire.channels import DEFAULT_NAMESPACE
 from coordinator.wire.connection import address, check_server, connect, is_unavailable
 from coordinator.wire.errors import MachineFault, Unreachable
@@ -89,6 +90,7 @@ class Service:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._stopping = False
         self._waiting = False
+        self._away = False
         self._ready: Callable[[], None] | None = None
         self.health = Health()
 
@@ -125,6 +127,7 @@ class Service:
             except (Unreachable, *_REDIS_ERRORS) as error:
                 if not _is_away(error):
                     raise
+                self._away = True
                 log.warning("redis_away", redis=address(self._redis), error=_short(error), retry_in_s=delay)
             except MachineFault as fault:
                 faults = faults + 1 if self._clock() - begun < LONGEST_DELAY * 2000 else 1
@@ -152,29 +155,40 @@ class Service:
             took=self.health.took,
         )
         log.info("coordinator_started", redis=address(self._redis), library=machine.library.hash)
+        renewal = Renewal(connect(self._url), self._settings.namespace, leader, self._clock)
         try:
-            while not self._stopping:
-                self._turn(leader, loop)
+            with renewal:
+                while not self._stopping:
+                    self._turn(leader, loop)
         finally:
             self.health.leads = False
             if self._stopping:
                 with suppress(*_REDIS_ERRORS):
-                    leader.give_up()
+                    leader.resign()
 
     def _turn(self, leader: Leader, loop: Loop) -> None:
-        leads = leader.hold()
+        """A step and then the renewal: a leader that was paused hears of its successor by the first thing it writes."""
+        leads = leader.leads or leader.hold()
         self.health.leads, self.health.epoch = leads, leader.epoch
+        if self._away:
+            self._away = False
+            log.info("redis_back", redis=address(self._redis))
         if not leads:
             self._pause(max(leader.ask_at - self._clock(), SHORTEST_WAIT_MS) / 1000)
             return
         if self._ready is not None:
             self._ready()
             self._ready = None
+        lapsed = leader.has_lapsed
+        if lapsed:
+            loop.sweep_next()
         result = loop.step(self._clock())
         self.health.last_step_ms = self._clock()
         if result.deposed:
             leader.step_down()
-        elif not result.more:
+        elif leader.has_lapsed and not lapsed:
+            return  # paused in the middle of the step: the next one writes before the lead is asked for again
+        elif leader.hold() and not result.more:
             self._wait(loop, result, leader)
 
     def _wait(self, loop: Loop, result: StepResult, leader: Leader) -> None:
@@ -248,12 +262,10 @@ def _handling(handler: Callable[[int, FrameType | None], None] | None) -> Iterat
 
 
 def _is_away(error: BaseException) -> bool:
-    """Whether Redis cannot serve now but may later: it is down, loading, read-only, full, changed its role while we
-    were blocked (UNBLOCKED), or lost the library."""
+    """Whether Redis cannot serve now but may later: it is down, loading, read-only, full, or lost the library."""
     if isinstance(error, Unreachable | OSError) or is_unavailable(error):
         return True
-    said = str(error).lower()
-    return isinstance(error, ResponseError) and (said.startswith("unblocked") or "function not found" in said)
+    return isinstance(error, ResponseError) and "function not found" in str(error).lower()
 
 
 def _short(error: BaseException) -> str:

@@ -32,7 +32,8 @@ OLDEST_REDIS = (7, 0)
 OLDEST_VALKEY = (7, 2)
 
 UNAVAILABLE = re.compile(
-    r"^(LOADING|BUSY|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|CLUSTERDOWN|TRYAGAIN)\b", re.IGNORECASE
+    r"^(LOADING|BUSY|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED|CLUSTERDOWN|TRYAGAIN)\b",
+    re.IGNORECASE,
 )
 """First words of errors by which a server says that it cannot serve now; it may later, so they are `Unreachable`."""
 

@@ -44,6 +44,8 @@ class Grant(Message):
     """The run's inputs, only when the template refers to them."""
     results: dict[str, Any] = {}
     states: dict[str, str] = {}
+    answer: Any = None
+    """The answer to the task's question, None without one."""
     pages: int = 0
     """Above 0: the results come separately, by so many pages."""
 
@@ -58,7 +60,10 @@ class Page(Message):
 
 
 class Answer(Message):
-    """What became of any other request: status is a ReplyStatus, word a refusal, a verdict or empty."""
+    """What became of any other request: status is a ReplyStatus, word a refusal, a verdict or empty.
+
+    receipt, details: of an action that was asked for, None when there are none.
+    """
 
     kind: Literal["reply"] = "reply"
     status: str
@@ -66,6 +71,22 @@ class Answer(Message):
     run: str = ""
     run_status: str = ""
     detail: str = ""
+    receipt: Any = None
+    details: Any = None
+
+
+class ChildReply(Message):
+    """What is known of a spawned child. result: when it succeeded; error {class, type, message}: when it failed."""
+
+    kind: Literal["child"] = "child"
+    status: str = "applied"
+    word: str = ""
+    detail: str = ""
+    child: str
+    state: str
+    reason: str = ""
+    result: Any = None
+    error: dict[str, Any] | None = None
 
 
 class CancelNotice(Message):
@@ -79,15 +100,15 @@ class CancelNotice(Message):
     reason: str = ""
 
 
-AnyMessage = Annotated[Grant | Page | Answer | CancelNotice, Field(discriminator="kind")]
-_MESSAGES: TypeAdapter[Grant | Page | Answer | CancelNotice] = TypeAdapter(AnyMessage)
+AnyMessage = Annotated[Grant | Page | Answer | ChildReply | CancelNotice, Field(discriminator="kind")]
+_MESSAGES: TypeAdapter[Grant | Page | Answer | ChildReply | CancelNotice] = TypeAdapter(AnyMessage)
 
 
 class MalformedMessage(ValueError):
     """A message that cannot be read: its sender is of another version, or it was damaged."""
 
 
-def parse_message(raw: bytes | str) -> Grant | Page | Answer | CancelNotice:
+def parse_message(raw: bytes | str) -> Grant | Page | Answer | ChildReply | CancelNotice:
     """Reads any message; raises MalformedMessage. Integers of any length stay exact."""
     try:
         return _MESSAGES.validate_json(raw)

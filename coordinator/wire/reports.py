@@ -34,12 +34,14 @@ MAX_RETRY_AFTER_MS = 30 * 24 * 3600 * 1000
 SUCCEEDED = "succeeded"
 """The outcome of an end that carries a result."""
 CANCELED = "canceled"
-"""The outcome of an end that confirms a cancel: the handler was stopped (SPEC 7). All others are a FailureClass."""
+"""The outcome of an end that confirms a cancel: the handler was stopped (SPEC 7)."""
+CHILDREN = "children"
+"""The outcome of an end whose handler waits for its children (SPEC 8). All others are a FailureClass."""
 
 WORKER_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$"
 """Worker names: they stand in keys, so nothing in them may separate or match keys."""
 
-_OUTCOMES = frozenset(FailureClass) | {SUCCEEDED, CANCELED}
+_OUTCOMES = frozenset(FailureClass) | {SUCCEEDED, CANCELED, CHILDREN}
 
 
 def _known_class(value: Any) -> Any:
@@ -108,7 +110,7 @@ class Renew(LeasedEntry):
 
 
 class End(LeasedEntry):
-    """How an attempt ended. outcome: `succeeded`, `canceled` or a FailureClass; an unknown one is `permanent`.
+    """How an attempt ended. outcome: one of the three above or a FailureClass; an unknown one is `permanent`.
 
     payload: the result, or the question of a `missing_input`, as JSON text. error: JSON {class, type, message, where,
     traceback}, or empty.
@@ -175,6 +177,25 @@ class ActionDoubt(LeasedEntry):
     key: Key
     tokens: Amount = 0
     cost_micros: Amount = 0
+
+
+class Spawn(LeasedEntry):
+    """Makes a child task, or finds the one made under the key (SPEC 8). child: a JSON object of task keys."""
+
+    kind: Literal["spawn"] = "spawn"
+    key: Key
+    child: Annotated[str, Field(min_length=2, max_length=MAX_PAYLOAD)]
+    background: Flag = 0
+
+
+class ArtifactMade(LeasedEntry):
+    """A named output lies at `url`; digest: `sha256:` and 64 hex digits over its bytes; size: how many (SPEC 8)."""
+
+    kind: Literal["artifact"] = "artifact"
+    name: Key
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+    size: Amount
+    url: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class Submit(Entry):
@@ -275,7 +296,8 @@ class Decide(Entry):
 
 _Model = TypeVar("_Model", bound=Entry)
 
-RoleReport = Start | Renew | End | HandBackReport | Use | AskResults | ActionStart | ActionEnd | ActionDoubt
+LeasedRequest = Use | AskResults | ActionStart | ActionEnd | ActionDoubt | Spawn | ArtifactMade
+RoleReport = Start | Renew | End | HandBackReport | LeasedRequest
 OperateRequest = ExternalReport | Signal | Cancel | Resume | AnswerQuestion | ActionDecide
 
 
@@ -293,6 +315,8 @@ _ROLE_KINDS: dict[str, type[RoleReport]] = {
     "action": ActionStart,
     "action_end": ActionEnd,
     "action_doubt": ActionDoubt,
+    "spawn": Spawn,
+    "artifact": ArtifactMade,
 }
 _OPERATE_KINDS: dict[str, type[OperateRequest]] = {
     "report": ExternalReport,

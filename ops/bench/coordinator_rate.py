@@ -47,9 +47,9 @@ class _Recording(Machine):
         super().__init__(redis, NAMESPACE)
         self.applied: list[Command] = []
 
-    def apply_many(self, commands: Sequence[Command]) -> list[Reply]:
+    def apply_each(self, commands: Sequence[Command]) -> list[Reply | Exception]:
         self.applied.extend(commands)
-        return super().apply_many(commands)
+        return super().apply_each(commands)
 
 
 class _Store:

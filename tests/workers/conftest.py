@@ -13,6 +13,7 @@ from redis import Redis
 
 from tests.support.command import environment
 from tests.support.waiting import until
+from tests.workers.installation import Installation
 from tests.workers.peer import ROLE, Peer
 
 HANDLERS = Path(__file__).with_name("sample_handlers.py")
@@ -38,6 +39,14 @@ def began(file: Path) -> int:
 def peer(redis: Redis, redis_url: str, namespace: str) -> Iterator[Peer]:
     """A scripted coordinator for the role of the tests."""
     one = Peer(redis_url, namespace)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def installation(redis: Redis, redis_url: str, namespace: str) -> Iterator[Installation]:
+    """A real coordinator on the test's Redis."""
+    one = Installation(redis_url, namespace)
     yield one
     one.close()
 

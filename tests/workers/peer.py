@@ -36,6 +36,7 @@ class Peer:
         self.answer: Callable[[reports.RoleReport], dict[str, Any] | None] = self.grant
         self.over_budget_at: int | None = None
         self.pages: list[dict[str, Any]] = []
+        self.child_state = ""
         self.paused = threading.Event()
         self.relaunches = False
         self._heard = threading.Condition()
@@ -126,6 +127,9 @@ class Peer:
             reply = (
                 self._other(entry, "refused", "over_budget") if over else self._other(entry, "applied", "")
             )
+        elif isinstance(entry, reports.Spawn) and self.child_state:
+            reply = {"v": 1, "kind": "child", "request": entry.request, "child": f"{entry.task}[0]",
+                     "state": self.child_state}  # fmt: skip
         elif isinstance(entry, reports.AskResults):
             reply = {
                 "v": 1,

@@ -15,10 +15,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 import structlog
-from redis import RedisError
 
-from coordinator.wire.grants import Answer
-from coordinator.wire.names import FailureClass, ReplyStatus
+from coordinator.wire.names import FailureClass
 from coordinator.wire.reports import CANCELED
 from workers.attempt import Attempt
 from workers.handlers import Handler
@@ -26,6 +24,7 @@ from workers.link import Link
 from workers.modes import processes
 from workers.modes.horse_child import live
 from workers.modes.keeper import Keeper
+from workers.modes.questions import USE_WAIT_S, Question
 from workers.modes.stopping import LEAVE, TIMEOUT, Stopping, stopped
 from workers.outcomes import Outcome, failed
 
@@ -33,8 +32,8 @@ LOOK_S = 0.5
 """How often the parent looks at clocks and flags while nothing happens."""
 TERM_S = 1.0
 """Between the signal that raises AttemptCanceled in the handler and the one that kills."""
-USE_WAIT_S = 10.0
-"""How long `context.use` waits for an answer before it goes on without one."""
+ASK_S = 0.1
+"""How long one look for an answer may take."""
 LINGER_S = 5.0
 """How long a child may take to end after it gave its outcome."""
 
@@ -44,8 +43,12 @@ log = structlog.get_logger("crewline.worker")
 class ForkMode:
     """Runs attempts one at a time, each in a child process."""
 
-    def __init__(self, link: Link, handlers: dict[str, Handler], worker: Stopping) -> None:
+    def __init__(
+        self, link: Link, handlers: dict[str, Handler], worker: Stopping, artifacts: str = ""
+    ) -> None:
+        """artifacts: URL below which handlers keep theirs."""
         self._link = link
+        self._artifacts = artifacts
         self._handlers = handlers
         self._worker = worker
         self._keeper = Keeper(link)
@@ -62,7 +65,7 @@ class ForkMode:
         pid = processes.fork()
         if pid == 0:
             ours.close()
-            live(theirs, handler, attempt.grant, parent)
+            live(theirs, handler, attempt.grant, parent, self._artifacts)
         theirs.close()
         _set_group(pid)
         self._worker.horse(pid)
@@ -100,15 +103,16 @@ class HorseWatch:
         self._told: set[str] = set()
         self._pressed_at = 0.0
         self._stopped = ""
-        self._asked: tuple[str, float] | None = None
+        self._question: Question | None = None
+        self._number = 0
 
     def outcome(self, wake: int) -> Outcome:
         """Waits for the child's outcome or its end, and presses it to stop when it must."""
         sources: list[Any] = [self._pipe, wake] + ([self._pidfd] if self._pidfd is not None else [])
         while True:
             pause = LOOK_S if self._pidfd is not None else 0.05
-            if self._asked is not None:
-                self._hear_answer()
+            if self._question is not None:
+                self._go_on_asking(self._question)
                 pause = 0
             elif self._pressed_at:
                 pause = 0.05
@@ -125,7 +129,9 @@ class HorseWatch:
             self._press(time.monotonic())
 
     def close(self) -> None:
-        """Waits for the child to end, kills it if it lingers, and closes what was opened."""
+        """Stores what the child said last, waits for it to end, kills it if it lingers, and closes what was opened."""
+        if self._question is not None and not self._question.wait:
+            self._link.offer([self._question.report], self._worker.keep_offering)
         ends = time.monotonic() + LINGER_S
         while self._code is None:
             self._code = processes.ended(self._pid)
@@ -161,9 +167,12 @@ class HorseWatch:
             )
         if kind == "progress":
             self._attempt.note_progress(message["details"])
-        elif kind == "use":
-            self._attempt.tokens, self._attempt.cost_micros = message["tokens"], message["cost_micros"]
-            self._ask_use()
+        elif kind == "ask":
+            self._number = message["number"]
+            patience = USE_WAIT_S if message["entry"] == "use" else None
+            self._question = Question(
+                self._link, self._attempt, message["entry"], message["fields"], message["wait"], patience
+            )
         return None
 
     def _wait_for_end(self) -> int:
@@ -175,27 +184,11 @@ class HorseWatch:
             wait([self._pidfd] if self._pidfd is not None else [], 0.05)
         return code
 
-    def _ask_use(self) -> None:
-        request = self._link.next_request()
-        key = self._link.own_list(self._attempt.role, request)
-        try:
-            self._link.send([(self._attempt.role, self._attempt.use(key, request))])
-            self._asked = (key, time.monotonic() + USE_WAIT_S)
-        except RedisError as error:
-            log.warning("redis_lost", doing="use", fault=str(error))
-            self._say("used", over=False)
-
-    def _hear_answer(self) -> None:
-        assert self._asked is not None
-        key, until = self._asked
-        try:
-            message = self._link.answer(key, 0.1)
-        except (RedisError, ValueError):
-            message, until = None, 0.0
-        if message is None and time.monotonic() < until:
-            return
-        self._asked = None
-        self._say("used", over=isinstance(message, Answer) and message.status == ReplyStatus.REFUSED)
+    def _go_on_asking(self, question: Question) -> None:
+        if question.step(ASK_S):
+            self._question = None
+            message = question.message
+            self._say("answered", number=self._number, message=message and message.model_dump_json())
 
     def _say(self, kind: str, **more: Any) -> None:
         try:

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
-from coordinator.wire.grants import Grant
+from coordinator.wire.grants import Answer, Grant, Message, parse_message
+from coordinator.wire.names import ReplyStatus
 from workers.attempt import perform
 from workers.handlers import Handler
 from workers.modes import processes
@@ -30,18 +31,21 @@ EXIT_BROKEN = 70
 class HorseChannel:
     """The child's end of the pipe. What the parent says is read when it is asked for; no thread is needed."""
 
-    def __init__(self, pipe: Connection) -> None:
+    def __init__(self, pipe: Connection, artifacts: str = "") -> None:
+        self.artifacts = artifacts
         self._pipe = pipe
         self._lock = threading.RLock()
+        self._say_lock = threading.RLock()
         self._canceled = False
         self._draining = False
-        self._answers: list[bool] = []
+        self._asked = 0
+        self._answers: dict[int, str | None] = {}
         self._said_at = 0.0
         self._on_cancel: Callable[[], object] | None = None
 
     def canceled(self) -> bool:
         """See Channel."""
-        self.hear()
+        self._hear_if_free()
         return self._canceled
 
     def stop(self, number: int, frame: object) -> NoReturn:
@@ -51,7 +55,7 @@ class HorseChannel:
 
     def draining(self) -> bool:
         """See Channel."""
-        self.hear()
+        self._hear_if_free()
         return self._draining
 
     def progress(self, details: str) -> None:
@@ -64,13 +68,23 @@ class HorseChannel:
 
     def use(self, tokens: int, cost_micros: int) -> bool:
         """See Channel."""
+        message = self.ask("use", {"tokens": tokens, "cost_micros": cost_micros})
+        return isinstance(message, Answer) and message.status == ReplyStatus.REFUSED
+
+    def ask(self, kind: str, fields: dict[str, Any], wait: bool = True) -> Message | None:
+        """See Channel. One thread at a time; whoever waits also takes what else the parent says."""
         with self._lock:
+            if wait and kind != "use" and self.canceled():
+                return None
+            self._asked += 1
+            number = self._asked
             self._answers.clear()
-            self._say({"kind": "use", "tokens": tokens, "cost_micros": cost_micros})
-            while self.hear(block=True):
-                if self._answers:
-                    return self._answers.pop()
-            return False
+            self._say({"kind": "ask", "number": number, "entry": kind, "fields": fields, "wait": wait})
+            while number not in self._answers and self.hear(block=True):
+                if wait and self._canceled:
+                    break
+            text = self._answers.pop(number, None)
+            return None if text is None else parse_message(text)
 
     def hear(self, block: bool = False) -> bool:
         """Takes what the parent said; False when the parent is gone."""
@@ -83,11 +97,21 @@ class HorseChannel:
                 return False
             return True
 
+    def _hear_if_free(self) -> bool:
+        """Takes what the parent said, unless another thread is waiting for it, and so takes it."""
+        if not self._lock.acquire(blocking=False):
+            return True
+        try:
+            return self.hear()
+        finally:
+            self._lock.release()
+
     def watch(self, task: asyncio.Task[Any]) -> None:
         """Cancels the task of an async handler as soon as the parent says so."""
         loop = asyncio.get_running_loop()
         self._on_cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-        loop.add_reader(self._pipe.fileno(), lambda: self.hear() or loop.remove_reader(self._pipe.fileno()))
+        pipe = self._pipe.fileno()
+        loop.add_reader(pipe, lambda: self._hear_if_free() or loop.remove_reader(pipe))
         if self.canceled():
             task.cancel()
 
@@ -105,8 +129,8 @@ class HorseChannel:
 
     def _take(self, message: dict[str, Any]) -> None:
         kind = message["kind"]
-        if kind == "used":
-            self._answers.append(message["over"])
+        if kind == "answered":
+            self._answers[message["number"]] = message["message"]
         elif kind == "drain":
             self._draining = True
         elif kind == "cancel":
@@ -115,21 +139,21 @@ class HorseChannel:
                 self._on_cancel()
 
     def _say(self, message: dict[str, Any]) -> None:
-        with self._lock:
+        with self._say_lock:
             try:
                 self._pipe.send_bytes(json.dumps(message, ensure_ascii=False).encode())
             except OSError:
                 os._exit(EXIT_BROKEN)  # the parent is gone, and with it whoever could use a result
 
 
-def live(pipe: Connection, handler: Handler, grant: Grant, parent: int) -> NoReturn:
+def live(pipe: Connection, handler: Handler, grant: Grant, parent: int, artifacts: str) -> NoReturn:
     """The child's life: run the handler, give the outcome, end."""
     me, code = os.getpid(), EXIT_BROKEN
     try:
         os.setpgid(0, 0)
         processes.die_with_parent(parent, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        channel = HorseChannel(pipe)
+        channel = HorseChannel(pipe, artifacts)
         signal.signal(signal.SIGTERM, channel.stop)
         random.seed()
         outcome = perform(handler, grant, channel, channel.watch)

@@ -12,19 +12,19 @@ import os
 import threading
 import time
 from collections import deque
+from typing import Any
 
 import structlog
-from redis import RedisError
 
-from coordinator.wire.grants import Answer
+from coordinator.wire.grants import Answer, Message
 from coordinator.wire.names import ReplyStatus
 from coordinator.wire.reports import CANCELED
 from workers.attempt import Attempt, perform, perform_async
 from workers.handlers import Handler
 from workers.link import Link, Report
-from workers.modes.horse import USE_WAIT_S
 from workers.modes.keeper import Keeper
 from workers.modes.lane import AsyncLane
+from workers.modes.questions import USE_WAIT_S, Question
 from workers.modes.stopping import LEAVE, TIMEOUT, Stopping, stopped
 from workers.outcomes import Outcome, canceled
 
@@ -34,6 +34,8 @@ QUICK_S = 0.1
 """A batch that took no longer than this may be followed by a larger one."""
 HOLD_S = 0.02
 """An end waits no longer than this for those after it, to be reported together."""
+ASK_S = 0.5
+"""How long one look for an answer may take; so soon a cancel ends the wait."""
 FLUSH_S = 3.0
 """How long a process that must end tries to report."""
 
@@ -43,7 +45,8 @@ log = structlog.get_logger("crewline.worker")
 class InlineChannel:
     """A handler's words, said directly by the worker's own process."""
 
-    def __init__(self, link: Link, attempt: Attempt, worker: Stopping) -> None:
+    def __init__(self, link: Link, attempt: Attempt, worker: Stopping, artifacts: str) -> None:
+        self.artifacts = artifacts
         self._link, self._attempt, self._worker = link, attempt, worker
 
     def canceled(self) -> bool:
@@ -60,27 +63,35 @@ class InlineChannel:
 
     def use(self, tokens: int, cost_micros: int) -> bool:
         """See Channel."""
-        attempt, link = self._attempt, self._link
-        attempt.tokens, attempt.cost_micros = tokens, cost_micros
-        request = link.next_request()
-        key = link.own_list(attempt.role, request)
-        try:
-            link.send([(attempt.role, attempt.use(key, request))])
-            ends = time.monotonic() + USE_WAIT_S
-            while (left := ends - time.monotonic()) > 0 and not attempt.cancel_reason:
-                message = link.answer(key, min(1.0, left))
-                if message is not None:
-                    return isinstance(message, Answer) and message.status == ReplyStatus.REFUSED
-        except (RedisError, ValueError) as error:
-            log.warning("redis_lost", doing="use", fault=str(error))
-        return False
+        message = self._ask("use", {"tokens": tokens, "cost_micros": cost_micros}, True, USE_WAIT_S)
+        return isinstance(message, Answer) and message.status == ReplyStatus.REFUSED
+
+    def ask(self, kind: str, fields: dict[str, Any], wait: bool = True) -> Message | None:
+        """See Channel."""
+        if wait and self._attempt.cancel_reason:
+            return None
+        return self._ask(kind, fields, wait, None)
+
+    def _ask(self, kind: str, fields: dict[str, Any], wait: bool, patience_s: float | None) -> Message | None:
+        began = time.monotonic()
+        question = Question(self._link, self._attempt, kind, fields, wait, patience_s)
+        while not question.step(ASK_S):
+            if wait and self._attempt.cancel_reason:
+                return None
+            if not wait and not self._worker.keep_offering(time.monotonic() - began):
+                return None
+        return question.message
 
 
 class InlineMode:
     """Runs attempts in this process: up to `prefetch` async ones at once, sync ones in turn."""
 
-    def __init__(self, link: Link, handlers: dict[str, Handler], worker: Stopping, prefetch: int) -> None:
+    def __init__(
+        self, link: Link, handlers: dict[str, Handler], worker: Stopping, prefetch: int, artifacts: str = ""
+    ) -> None:
+        """artifacts: URL below which handlers keep theirs."""
         self._link, self._handlers, self._worker = link, handlers, worker
+        self._artifacts = artifacts
         self._prefetch = prefetch
         all_async = bool(handlers) and all(handler.is_async for handler in handlers.values())
         self._batch = prefetch if all_async else 1
@@ -162,7 +173,7 @@ class InlineMode:
     def _run_sync(self, attempt: Attempt) -> None:
         handler = self._handlers[attempt.grant.capability]
         self._keeper.hold(attempt)
-        outcome = perform(handler, attempt.grant, InlineChannel(self._link, attempt, self._worker))
+        outcome = perform(handler, attempt.grant, self._channel(attempt))
         with self._lock:
             while self._leaving:  # the keeper has reported for this attempt, and ends the process
                 self._lock.wait()
@@ -177,7 +188,7 @@ class InlineMode:
         if self._lane is None:
             self._lane = AsyncLane(self._send)
         handler, lane = self._handlers[attempt.grant.capability], self._lane
-        channel = InlineChannel(self._link, attempt, self._worker)
+        channel = self._channel(attempt)
         self._keeper.hold(attempt)
 
         async def work() -> Outcome:
@@ -192,7 +203,9 @@ class InlineMode:
                     return
                 self._active.discard(attempt)
                 self._lock.notify_all()
-            lane.report((attempt.role, attempt.end(outcome)))
+            end = attempt.end(outcome)
+            if end is not None:
+                lane.report((attempt.role, end))
             self._keeper.release(attempt)
 
         def begin() -> None:
@@ -243,7 +256,12 @@ class InlineMode:
     def _add_end(self, attempt: Attempt, outcome: Outcome) -> None:
         if outcome.outcome == CANCELED:
             outcome = stopped(attempt)
-        self._add((attempt.role, attempt.end(outcome)))
+        end = attempt.end(outcome)
+        if end is not None:
+            self._add((attempt.role, end))
+
+    def _channel(self, attempt: Attempt) -> InlineChannel:
+        return InlineChannel(self._link, attempt, self._worker, self._artifacts)
 
     def _add(self, report: Report) -> None:
         if not self._ends:

@@ -66,6 +66,8 @@ def _entry(task: Mapping[str, str], attempts: list[Attempt], payloads: Mapping[s
         "capability": word(task, "capability"),
         "external": flag(task, "external"),
         "parent": word(task, "parent"),
+        "for_each": flag(task, "for_each"),
+        "background": flag(task, "background"),
         "attempts": attempts,
         "result": document(payloads.get(digest)) if digest else None,
         "result_digest": digest,

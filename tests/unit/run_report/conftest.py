@@ -24,6 +24,7 @@ class Snapshot:
     cancellations: list[dict[str, Any]] = field(default_factory=list)
     actions: list[dict[str, Any]] = field(default_factory=list)
     reviews: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
 
     def task(self, name: str, state: str = "pending", **more: str) -> None:
         """Adds a task of role clerk, required unless said otherwise."""

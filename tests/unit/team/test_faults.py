@@ -143,7 +143,8 @@ output: {from: tasks.t1.result, at: x}
     found = [(fault.line, fault.path) for fault in faults_of(text)]
     assert found == sorted(found, key=lambda entry: entry[0])
     assert set(found) == {
-        (1, "crewline"), (2, "team"), (4, "roles.clerk.may_spawn[0]"), (4, "roles.clerk.capabilities"), (5, "roles.a--b"),
+        (1, "crewline"), (2, "team"), (4, "roles.clerk.may_spawn[0]"), (4, "roles.clerk.capabilities"),
+            (5, "roles.a--b"),
         (7, "tasks.t1.max_attempts"), (7, "tasks.t1.requires[0]"), (7, "tasks.t1.requires[1]"),
         (7, "tasks.t1.requires[2]"), (7, "tasks.t1.requires"), (7, "tasks.t1.reserve.cost"),
         (8, "tasks.t2.any_of.foo"), (8, "tasks.t2.any_of.count"), (8, "tasks.t2.input.x"), (8, "tasks.t2.reserve.cost"),

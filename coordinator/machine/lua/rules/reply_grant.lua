@@ -4,10 +4,11 @@
 -- Requirements a page: what fits a grant inline, and what one Lua call may copy.
 Reply.page_size = 200
 
--- A child has its parent's requirements: that is what its input may refer to.
+-- A for_each child has its parent's requirements: that is what its input may refer to. A spawned child gets what its
+-- maker put into its input and nothing else (SPEC 12).
 local function giver(run, task)
-  local parent = Record.get(task, "parent")
-  return parent ~= "" and Task.load(run, parent) or task
+  local parent = Record.get(task, "parent") ~= "" and Task.load(run, Record.get(task, "parent"))
+  return parent and Task.is(parent, "for_each") and parent or task
 end
 
 -- Results of the requirements (`requires` and `any_of`) of one page, as a JSON object text, and the states.
