@@ -60,11 +60,12 @@ class Agreement(RuleBasedStateMachine, People):
     """Draws commands that mostly make sense and sometimes do not. One rule, so that none is ever switched off."""
 
     seen: ClassVar[Counter[str]] = Counter()
+    redis: ClassVar[Redis]
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        redis.flushdb()
-        self.both = Lockstep(redis)
+        self.redis.flushdb()
+        self.both = Lockstep(self.redis)
         self.now = 1_000_000
         self.serial = 0
         self.name = ""
@@ -206,7 +207,8 @@ class Agreement(RuleBasedStateMachine, People):
         )
 
     def hand_back(self, data: st.DataObject) -> None:
-        if self.grants and data.draw(st.booleans()):
+        granted: bool = data.draw(st.booleans())
+        if self.grants and granted:
             self.hand(data, *self.pick_grant(data))
             return
         name = self.pick(data, S.QUEUED, external=False)
@@ -285,7 +287,9 @@ class Agreement(RuleBasedStateMachine, People):
     def collect(self, data: st.DataObject) -> None:
         parent = self.pick_parent(data)
         all_ended = all(self.run.tasks[name].ended for name in parent.children)
-        outcome = data.draw(mostly("succeeded", "permanent", "transient") if all_ended else st.just("permanent"))
+        outcome = data.draw(
+            mostly("succeeded", "permanent", "transient") if all_ended else st.just("permanent")
+        )
         payload = [data.draw(payloads)]
         self.send(
             data,
@@ -358,6 +362,7 @@ class Agreement(RuleBasedStateMachine, People):
 @pytest.mark.timeout(3600 if STEPS > 20_000 else 180)
 def test_the_machine_agrees_with_the_oracle(redis: Redis) -> None:
     Agreement.seen.clear()
+    Agreement.redis = redis
     wanted = settings(
         max_examples=max(1, STEPS // STEPS_PER_EXAMPLE),
         stateful_step_count=STEPS_PER_EXAMPLE,
@@ -369,7 +374,7 @@ def test_the_machine_agrees_with_the_oracle(redis: Redis) -> None:
         print_blob=False,
         report_multiple_bugs=False,
     )
-    run_state_machine_as_test(lambda: Agreement(redis), settings=wanted)
+    run_state_machine_as_test(Agreement, settings=wanted)
     print(sorted(Agreement.seen.items()))
     missed = [word for word in MUST_SEE if not Agreement.seen[word]]
     assert not missed, f"the walk was too tame to be worth anything, it never saw {missed}"

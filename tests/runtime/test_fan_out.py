@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime import fan_out
+from coordinator.runtime.upkeep import fan_out
 from tests.runtime.harness import Stepped, team
 
 

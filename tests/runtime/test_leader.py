@@ -9,6 +9,7 @@ from coordinator.machine.commands import Dispatch
 from coordinator.machine.machine import Machine
 from coordinator.machine.reads import ReadLeader
 from coordinator.runtime.leader import Deposed, Fenced, Leader
+from coordinator.runtime.renewal import Renewal
 from tests.runtime.harness import NAMESPACE
 
 
@@ -72,15 +73,59 @@ def test_who_stepped_down_asks_again_later(redis: Redis, clock: Hand) -> None:
     first.hold()
     first.step_down()
     assert not first.leads
-    assert first.ask_at == clock.now + 20_000
+    assert first.ask_at == clock.now + 250
     assert not first.hold()
 
 
-def test_giving_up_lets_the_next_one_in_at_once(redis: Redis, clock: Hand) -> None:
+def test_resigning_lets_the_next_one_in_at_once(redis: Redis, clock: Hand) -> None:
     first, _ = candidate(redis, "one", clock)
     second, _ = candidate(redis, "two", clock)
     first.hold()
-    first.give_up()
-    while not second.hold():
-        clock.now += 60_000
+    first.resign()
+    assert not first.leads
+    assert second.hold()
     assert second.epoch > first.epoch
+
+
+def test_who_does_not_lead_takes_nothing_away_by_resigning(redis: Redis, clock: Hand) -> None:
+    first, machine = candidate(redis, "one", clock)
+    second, _ = candidate(redis, "two", clock)
+    first.hold()
+    second.hold()
+    second.resign()
+    assert machine.read(ReadLeader())["holder"] == "one"
+    clock.now += 60_000
+    assert not second.hold()
+
+
+def test_a_standby_looks_often_but_not_all_the_time(redis: Redis, clock: Hand) -> None:
+    first, _ = candidate(redis, "one", clock)
+    second, _ = candidate(redis, "two", clock, ttl_ms=2_000)
+    first.hold()
+    second.hold()
+    assert second.ask_at == clock.now + 100
+
+
+def test_a_long_step_is_no_reason_to_lose_the_lead(redis: Redis, clock: Hand) -> None:
+    """Another thread renews when half of the lead has passed, but not for a process that seems to hang."""
+    leader, machine = candidate(redis, "one", clock, ttl_ms=60_000)
+    leader.hold()
+    renewal = Renewal(redis, NAMESPACE, leader, clock)
+    assert not renewal.look()
+    redis.hset(f"{NAMESPACE}:leader", "until", "99999999999999")
+    for _ in range(3):
+        clock.now += 30_000
+        assert renewal.look()
+        assert not renewal.look()
+        assert int(machine.read(ReadLeader())["until"]) < 99999999999999
+    assert leader.epoch == machine.epoch
+    clock.now += 30_000
+    assert not renewal.look(), "the step takes longer than any that makes sense"
+
+
+def test_a_lead_that_has_ended_is_not_renewed_by_the_way(redis: Redis, clock: Hand) -> None:
+    """A process that was paused hears of its successor by its own first write."""
+    leader, _ = candidate(redis, "one", clock, ttl_ms=60_000)
+    leader.hold()
+    clock.now += 60_000
+    assert not Renewal(redis, NAMESPACE, leader, clock).look()

@@ -166,10 +166,10 @@ class DyingMachine(Machine):
     left = -1
     answered = False
 
-    def apply_many(self, commands: Sequence[Command]) -> list[Reply]:
+    def apply_each(self, commands: Sequence[Command]) -> list[Reply | Exception]:
         if DyingMachine.left == 0 and not DyingMachine.answered:
             raise ConnectionError("cut before the call")
-        replies = super().apply_many(commands)
+        replies = super().apply_each(commands)
         if DyingMachine.left == 0:
             raise ConnectionError("cut after the call")
         DyingMachine.left -= 1

@@ -12,6 +12,7 @@ from coordinator.machine.reads import ReadMetrics
 from coordinator.runtime.metrics import Exporter, Health, families, serve
 from coordinator.wire.connection import connect
 from coordinator.wire.names import RunStatus, TaskState
+from coordinator.wire.reports import Cancel
 from tests.runtime.harness import NAMESPACE, ROLE, Stepped, team
 
 
@@ -101,6 +102,27 @@ def test_the_lag_counts_entries_that_are_not_applied(stepped: Stepped, exporter:
     assert scrape(exporter)["crewline_inbox_lag", ()] == 2
 
 
+def test_cancels_and_reviews_are_counted(stepped: Stepped, exporter: Exporter) -> None:
+    stepped.submit(team({"a": {"idempotency_key": "k"}, "b": {"requires": ["a"]}}))
+    stepped.start("a")
+    lease = dict(stepped.leases)
+    stepped.end("a", 1)
+    stepped.leases.update(lease)
+    stepped.end("a", 2)
+    samples = scrape(exporter)
+    assert samples["crewline_reviews_open", ("conflict",)] == 1
+    assert samples["crewline_review_oldest_timestamp_seconds", ()] == stepped.now / 1000
+    stepped.submit(team({"c": {}}), "r2")
+    stepped.start("c", run="r2")
+    stepped.ask("operate", Cancel(run="r2", reason="x"))
+    stepped.now += 2_000
+    stepped.end("c", run="r2", outcome="canceled")
+    samples = scrape(exporter)
+    assert samples["crewline_cancellations_total", ("requested",)] == 1
+    assert samples["crewline_cancellations_total", ("confirmed",)] == 1
+    assert samples["crewline_cancel_ack_seconds_sum", ()] == 2.0
+
+
 def test_without_redis_the_process_still_tells_of_itself() -> None:
     health = Health()
     health.leads, health.epoch, health.last_step_ms = True, 7, 1_500
@@ -132,7 +154,8 @@ def test_every_counter_of_the_machine_is_exported(stepped: Stepped) -> None:
     known = {
         "stops", "parks", "result_conflicts", "duplicate_results", "late_results", "tasks", "stopped", "attempts",
         "lease_expirations", "fenced_writes", "malformed_entries", "budget_refusals", "budget_overruns", "runs",
-        "queued", "outbox", "epoch", "queue_wait", "attempt",
+        "queued", "outbox", "epoch", "queue_wait", "attempt", "cancellations", "cancel_ack", "integrity_faults",
+        "reviews_opened", "reviews_decided",
     }  # fmt: skip
     stepped.submit(team({"a": {}}))
     stepped.work("a", 1)

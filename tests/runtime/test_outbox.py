@@ -11,9 +11,9 @@ from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
 from coordinator.machine import keys
-from coordinator.runtime.due import VANISHED_AFTER_MS
 from coordinator.runtime.leader import Deposed
 from coordinator.runtime.outbox import FUNCTION, AttemptQueue, Outbox
+from coordinator.runtime.upkeep.vanished import VANISHED_AFTER_MS
 from coordinator.wire.channels import JobId, queue_name
 from coordinator.wire.reports import Start
 from tests.runtime.harness import NAMESPACE, ROLE, WORKER, Stepped, team

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,36 +16,16 @@ from redis.exceptions import ConnectionError
 
 from coordinator.client import Client
 from coordinator.machine.machine import Machine
-from coordinator.machine.reads import ReadLeader, ReadRun
+from coordinator.machine.reads import ReadRun
 from coordinator.runtime.service import Service, Settings
 from coordinator.wire.connection import connect
 from coordinator.wire.errors import InputFault, Unreachable
 from tests.runtime.harness import NAMESPACE, team
+from tests.runtime.processes import command, read_until
 from tests.support.server import start_server
 from tests.support.waiting import until
 
-ROOT = Path(__file__).parents[2]
 EXTERNAL = team({"x": {"external": True}})
-
-
-def command(url: str, *more: str) -> subprocess.Popen[bytes]:
-    """`crewline coordinator` as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "coordinator.cli.main", "coordinator", "--redis", url, *more],
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-
-
-def read_until(process: subprocess.Popen[bytes], event: str) -> list[dict[str, object]]:
-    """Reads its log until it says `event`."""
-    assert process.stderr is not None
-    lines = []
-    for line in process.stderr:
-        lines.append(json.loads(line))
-        if lines[-1]["event"] == event:
-            return lines
-    raise AssertionError(f"it never said {event}: {lines}")
 
 
 @pytest.fixture
@@ -68,32 +45,6 @@ def test_it_leads_works_and_ends_on_sigterm(process: subprocess.Popen[bytes], re
     assert process.returncode == 0
     assert b"Traceback" not in rest
     assert b"coordinator_ended" in rest
-
-
-def test_who_ended_leaves_the_lead_to_the_next(
-    process: subprocess.Popen[bytes], redis_url: str, redis: Redis
-) -> None:
-    read_until(process, "lead_taken")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    leader = Machine(redis, NAMESPACE).read(ReadLeader())
-    seconds, micros = redis.time()
-    assert int(leader["until"]) <= seconds * 1000 + micros // 1000 + 1
-
-
-def test_a_standby_takes_over_from_a_killed_leader(redis_url: str, redis: Redis) -> None:
-    with command(redis_url, "--lead", "1000") as first, command(redis_url, "--lead", "1000") as second:
-        try:
-            Client(redis, NAMESPACE).submit(EXTERNAL, run="r1")
-            holder = Machine(redis, NAMESPACE).read(ReadLeader())["holder"]
-            leading, standby = (first, second) if f":{first.pid}:" in holder else (second, first)
-            leading.kill()
-            leading.wait()
-            read_until(standby, "lead_taken")
-            assert Client(redis, NAMESPACE).report("r1", "x", "completed").run_status == "completed"
-        finally:
-            first.kill()
-            second.kill()
 
 
 def test_without_redis_it_says_so_and_exits_with_3() -> None:

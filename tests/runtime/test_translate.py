@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coordinator.runtime.translate import LONGEST_TEXT
+from coordinator.runtime.translation.payloads import LONGEST_TEXT
 from coordinator.wire import channels
 from coordinator.wire.reports import End, HandBackReport, Start
 from tests.runtime.harness import NAMESPACE, ROLE, WORKER, Stepped, team

@@ -147,7 +147,7 @@ def submit(
         now=now,
         run=run,
         digest=fields.pop("digest", content),
-        library="",
+        library=fields.pop("library", ""),
         header=json.dumps(plan.header),
         items=json.dumps(chunks[0]),
         more=int(len(chunks) > 1),

@@ -6,6 +6,7 @@ Must not choose commands: a test does. The comparison follows every command, so 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,7 @@ from coordinator.machine.reads import (
     ReadEvents,
     ReadLedger,
     ReadOutbox,
+    ReadRecords,
     ReadRun,
     ReadTasks,
 )
@@ -38,6 +40,8 @@ from tests.support.oracle.budget import missing
 from tests.support.oracle.readiness import ready
 
 MANY = 10_000
+RECENT = 25
+"""Of so many commands the refused ones are told too."""
 RUN_NUMBERS = (
     "state_version", "reports", "used_step_budget", "used_tokens", "used_cost", "reserved_step_budget",
     "reserved_tokens", "reserved_cost", "overrun_tokens", "overrun_cost",
@@ -55,6 +59,8 @@ class Lockstep:
         self.machine.epoch = int(self.machine.apply(TakeLead(now=1, holder="test", ttl_ms=600_000)).data)
         self.oracle = Oracle()
         self.histories: dict[str, History] = {}
+        self.counts: Counter[str] = Counter()
+        """How often each command had each status, and each word was said."""
         self.log: list[str] = []
         """Every command so far, as it may be told."""
 
@@ -72,7 +78,9 @@ class Lockstep:
             self._follow_dispatch(command)
             return reply
         answer = self.oracle.apply(command)
-        self.log.append(("" if answer.status == "applied" else f"{answer.word}: ") + _short(command))
+        name, told = type(command).__name__, answer.word or answer.status
+        self.counts.update([f"{name} {answer.status}", f"word {told}"])
+        self.log.append(_short(command) if answer.status == "applied" else f"{told}: {_short(command)}")
         if not (isinstance(command, FireTimer) and not command.task):
             mine, its = (str(answer.status), str(answer.word)), (str(reply.status), reply.word)
             assert its == mine, self.told(f"the machine says {its}, the oracle {mine}")
@@ -97,8 +105,9 @@ class Lockstep:
             chosen = [event["task_id"] for event in events if event["kind"] == "task_queued"]
             for name in chosen:
                 expected = [t.id for t in ready(run) if not missing(run, t)]
-                assert name == expected[0], self.told(f"dispatched {name}, expected {expected}")
+                assert [name] == expected[:1], self.told(f"dispatched {name}, expected {expected}")
                 self.oracle.apply(DispatchTask(now=command.now, run=run.id, task=name))
+            self.counts["Dispatch applied"] += 1
             self.log.append(f"{_short(command)}: {run.id} {chosen}")
             room -= len(chosen)
             self.check(run.id)
@@ -120,8 +129,8 @@ class Lockstep:
 
     def told(self, difference: str) -> str:
         """A difference with the commands that led to it; of the refused ones only the last few."""
-        kept = [line for line in self.log[:-4] if not line.split(" ")[0].endswith(":")]
-        return "\n  ".join(["after", *kept, *self.log[-4:], "=> " + difference])
+        kept = [line for line in self.log[:-RECENT] if not line.split(" ")[0].endswith(":")]
+        return "\n  ".join(["after", *kept, *self.log[-RECENT:], "=> " + difference])
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -153,7 +162,12 @@ class Lockstep:
                 for field, value in view.items()
                 if theirs.get(field) != value
             ]
-        assert not differences, self.told("\n  ".join(differences))
+        recent = [
+            f"{e['kind']} {e['task_id']} {e['from']} -> {e['to']} {e['reason']}" for e in history.recent
+        ]
+        assert not differences, self.told(
+            "\n  ".join([*differences, f"{run} is {fields['status']}", *recent])
+        )
         self._check_causes(run, fields, tasks)
         with self._telling():
             history.check(int(fields["state_version"]), tasks)
@@ -174,7 +188,26 @@ class Lockstep:
             **{name: int(fields.get(name) or 0) for name in RUN_NUMBERS},
             "tasks": {task["id"]: _task_view(task) for task in tasks},
             "verdicts": history.verdicts,
+            **self._records(run),
             "would_change": sum(int(entry.get("would_change") or 0) for entry in late),
+        }
+
+    def _records(self, run: str) -> dict[str, Any]:
+        """Cancellations, actions and reviews, as the oracle keeps them."""
+        found = {
+            kind: self.machine.read(ReadRecords(run, kind))
+            for kind in ("cancellations", "actions", "reviews")
+        }
+        return {
+            "cancellations": {(e["task"], int(e["attempt"])): e["outcome"] for e in found["cancellations"]},
+            "actions": {
+                (e["task"], e["key"]): (e["state"], int(e["attempt"]), e.get("receipt", ""))
+                for e in found["actions"]
+            },
+            "reviews": {
+                e["id"]: (e["task"], e["kind"], int(e["state_version"]), e.get("decision", ""))
+                for e in found["reviews"]
+            },
         }
 
     def _check_causes(self, run: str, fields: dict[str, str], tasks: list[dict[str, str]]) -> None:
@@ -253,8 +286,12 @@ class History:
         self.version = 0
         self.states: dict[str, str] = {}
         self.verdicts: dict[str, int] = {}
+        self.recent: list[dict[str, str]] = []
+        """What the last command left."""
 
     def follow(self, events: list[dict[str, str]]) -> None:
+        """Takes the next events."""
+        self.recent = events
         for event in events:
             seq, version, kind = int(event["seq"]), int(event["state_version"]), event["kind"]
             assert seq > self.seq, f"seq {seq} after {self.seq}"

@@ -21,10 +21,10 @@ from coordinator.machine.commands import (
 from coordinator.wire.names import Refusal, RunStatus
 from coordinator.wire.names import TaskState as S
 from tests.support.oracle import budget
-from tests.support.oracle.flow import advance, never_started, queue, retry
+from tests.support.oracle.flow import advance, cancel, never_started, queue, retry
 from tests.support.oracle.readiness import children_decided, ready, requirements_met, results_at_hand
 from tests.support.oracle.reports import holds_lease, succeed
-from tests.support.oracle.state import Run, Task
+from tests.support.oracle.state import Run, Task, tell_to_end
 
 Said = tuple[str, str]
 APPLIED: Said = ("applied", "")
@@ -150,6 +150,7 @@ def fire_timer(run: Run, task: Task | None, command: FireTimer) -> Said:
         case what:
             task.outcome = what
             task.never_started = task.no_worker = 0
+            tell_to_end(run, task)
             budget.settle_unknown(run, task)
             retry(run, task)
     advance(run, task.id)
@@ -189,6 +190,7 @@ def collect_task(run: Run, task: Task, command: CollectTask, facts: Any) -> Said
     if task.state is S.QUEUED:
         run.move(task, S.RUNNING)
     if good:
+        task.based_on |= {name for name in task.children if run.tasks[name].state is S.SUCCEEDED}
         succeed(run, task, command.digest, frozenset(facts))
     else:
         run.move(task, S.FAILED)
@@ -196,16 +198,3 @@ def collect_task(run: Run, task: Task, command: CollectTask, facts: Any) -> Said
             cancel(run, run.tasks[name])
     advance(run, task.id)
     return APPLIED
-
-
-def cancel(run: Run, task: Task) -> None:
-    """Ends a task that has not ended; a running attempt loses its lease and what it used is unknown."""
-    if task.ended or task.state is S.NEEDS_REVIEW:
-        return
-    if task.state is S.RUNNING:
-        budget.settle_unknown(run, task)
-    elif task.state is S.QUEUED:
-        budget.release(run, task, started=False)
-    if task.state in (S.RUNNING, S.QUEUED):
-        task.outcome = "canceled"
-    run.move(task, S.CANCELED)

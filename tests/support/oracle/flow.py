@@ -10,18 +10,20 @@ from coordinator.wire.names import TaskState as S
 from tests.support.oracle import budget
 from tests.support.oracle.readiness import children_decided, held_by_review, lost, requirements_met, taint
 from tests.support.oracle.rules import holds
-from tests.support.oracle.state import Run, Task
+from tests.support.oracle.state import Run, Task, tell_to_end
 from tests.support.oracle.stop import judge
 
 NEVER_STARTED_IN_A_ROW = 10
 
 
 def advance(run: Run, trigger: str = "", role: str = "") -> None:
-    """After a transition: open, block and taint to a fixed point, then judge (SPEC 3: move, block, judge, cancel)."""
+    """After a transition: open, block, unblock and taint to a fixed point, then judge (SPEC 3: move, block, judge)."""
     taint(run)
+    while run.stopped and _unblock(run):
+        pass
     if run.stopped or run.loading:
         return
-    while _let_in(run) or _block(run) or _resume(run) or _open(run):
+    while _resume(run) or _let_in(run) or _block(run) or _unblock(run) or _open(run):
         taint(run)
     judge(run, trigger, role)
 
@@ -35,6 +37,16 @@ def _block(run: Run) -> bool:
             budget.release(run, task, started=False)
         run.move(task, S.BLOCKED)
     return bool(victims)
+
+
+def _unblock(run: Run) -> bool:
+    """What nothing blocks any more waits again: a person decided the review that did."""
+    gone = lost(run)
+    gone.update(held_by_review(run, gone))
+    free = [t for t in run.tasks.values() if t.state is S.BLOCKED and t.id not in gone]
+    for task in free:
+        run.move(task, S.PENDING)
+    return bool(free)
 
 
 def _let_in(run: Run) -> bool:
@@ -114,3 +126,18 @@ def retry(run: Run, task: Task, retry_after: int = 0) -> None:
     low, high = max(base, retry_after), max(base + base // 5 + 1 if base else 0, retry_after)
     run.move(task, S.PENDING)
     task.due = (run.now + low, run.now + high) if high else None
+
+
+def cancel(run: Run, task: Task) -> None:
+    """Ends a task that has not ended, and its children; a running attempt is told, and what it used is unknown."""
+    if task.ended or task.state is S.NEEDS_REVIEW:
+        return
+    if task.state is S.RUNNING:
+        tell_to_end(run, task)
+        budget.settle_unknown(run, task)
+        task.outcome = "canceled"
+    elif task.state is S.QUEUED:
+        budget.release(run, task, started=False)
+    run.move(task, S.CANCELED)
+    for name in task.children:
+        cancel(run, run.tasks[name])

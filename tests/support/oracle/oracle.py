@@ -13,7 +13,7 @@ from typing import Any
 from coordinator.machine import commands as c
 from coordinator.wire.names import Refusal, RunStatus
 from coordinator.wire.names import TaskState as S
-from tests.support.oracle import attempts, reports
+from tests.support.oracle import actions, attempts, people, reports
 from tests.support.oracle.flow import advance
 from tests.support.oracle.readiness import held_by_review, lost
 from tests.support.oracle.state import AMOUNTS, Run, Task, add_items
@@ -21,6 +21,8 @@ from tests.support.oracle.state import AMOUNTS, Run, Task, add_items
 OF_RUN = (
     c.AddTasks, c.ContinueBatch, c.DispatchTask, c.GrantLease, c.RenewLease, c.EndAttempt, c.HandBack, c.LoseQueued,
     c.ReportExternal, c.UseBudget, c.SpawnTasks, c.CollectTask, c.FireTimer, c.SignalRun,
+    c.CancelRun, c.CancelTask, c.ExpireCancel, c.AnswerTask, c.ResumeRun, c.DecideReview,
+    c.StartAction, c.EndAction, c.DoubtAction, c.DecideAction,
 )  # fmt: skip
 """Commands that name an existing run."""
 
@@ -36,7 +38,20 @@ ON_ATTEMPT: dict[type, Any] = {
     c.LoseQueued: attempts.lose_queued,
     c.FireTimer: attempts.fire_timer,
     c.SpawnTasks: attempts.spawn_tasks,
+    c.StartAction: actions.start_action,
+    c.DoubtAction: actions.doubt_action,
 }
+
+ON_RUN: dict[type, Any] = {
+    c.CancelRun: people.cancel_run,
+    c.CancelTask: people.cancel_task,
+    c.ExpireCancel: people.expire_cancel,
+    c.AnswerTask: people.answer_task,
+    c.ResumeRun: people.resume_run,
+    c.EndAction: actions.end_action,
+    c.DecideAction: actions.decide_action,
+}
+"""Commands that say themselves whether a stopped run takes them."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,11 @@ class Oracle:
             return reports.end_attempt(run, command, _facts(command.facts))
         if isinstance(command, c.ReportExternal):
             return reports.report_external(run, command, _facts(command.facts))
+        if isinstance(command, c.DecideReview):
+            return people.decide_review(run, command, _facts(command.facts))
+        if type(command) in ON_RUN:
+            said: tuple[str, str] = ON_RUN[type(command)](run, command)
+            return said
         if run.stopped:
             return "refused", Refusal.RUN_STOPPED
         if isinstance(command, STARTS) and run.status is not RunStatus.RUNNING:
@@ -150,6 +170,11 @@ class Oracle:
             **{f"overrun_{name}": int(run.overrun[name]) for name in ("tokens", "cost")},
             "tasks": {task.id: _task_view(run, task) for task in run.tasks.values()},
             "verdicts": dict(run.verdicts),
+            "cancellations": {place: record.outcome for place, record in run.cancellations.items()},
+            "actions": {place: (a.state, a.attempt, a.receipt) for place, a in run.actions.items()},
+            "reviews": {
+                name: (r.task, r.kind, r.version, r.decision) for name, r in run.opened_reviews.items()
+            },
             "would_change": run.would_change,
         }
 

@@ -113,7 +113,7 @@ def _fixpoint(run: Run, found: Roots, causes: object, leave: set[str]) -> None:
             if task.state not in WAITING or task.id in leave:
                 continue
             roots: set[str] = set()
-            for name in task.requires:
+            for name in (*task.requires, *_about_to_collect(run, task)):
                 roots |= causes(run.tasks[name], task)
             count = task.number("any_count")
             bad = [causes(run.tasks[name], task) for name in task.any_of]
@@ -124,13 +124,20 @@ def _fixpoint(run: Run, found: Roots, causes: object, leave: set[str]) -> None:
                 changed = True
 
 
+def _about_to_collect(run: Run, task: Task) -> list[str]:
+    """A parent whose children were decided cannot collect the result of one that came into review meanwhile."""
+    if not task.closed or task.state is S.AWAITING:
+        return []
+    return [name for name in task.children if run.tasks[name].state is S.NEEDS_REVIEW]
+
+
 def taint(run: Run) -> None:
     """Marks what had started from a result that is in review, or from a tainted one (SPEC 6)."""
     changed = True
     while changed:
         changed = False
         for task in run.tasks.values():
-            if task.state not in STARTED:
+            if task.state not in STARTED or run.effective(task) is S.CANCELED:
                 continue
             for name in task.based_on:
                 source = run.tasks[name]

@@ -14,7 +14,7 @@ from coordinator.wire.names import TaskState as S
 from tests.support.oracle import budget
 from tests.support.oracle.flow import advance, retry
 from tests.support.oracle.readiness import results_at_hand
-from tests.support.oracle.state import KeyRecord, Run, Task
+from tests.support.oracle.state import KeyRecord, Run, Task, add_evidence, open_review, tell_to_end
 
 Refused = tuple[str, str]
 
@@ -61,6 +61,13 @@ def end_attempt(run: Run, command: EndAttempt, facts: Any) -> Refused:
         role=command.role,
     )
     owner = bool(task and holds_lease(task, command.attempt, command.lease))
+    told = run.cancellations.get((command.task, command.attempt))
+    if told and told.outcome in ("requested", "unconfirmed"):
+        told.until = None
+        if report.outcome == "canceled":
+            told.outcome = "confirmed"
+            return "applied", "cancel_confirmed"
+        told.outcome = "completed_anyway"
     return _early_verdict(run, task, report, owner) or _worker_verdict(run, task, report)
 
 
@@ -113,10 +120,12 @@ def _by_key(run: Run, task: Task, report: Report) -> str:
             return ""
     elif report.digest in record.digests:
         run.verdicts[Verdict.DUPLICATE] += 1
+        add_evidence(run, task)
         return Verdict.DUPLICATE
     if report.digest not in record.digests:
         record.digests.append(report.digest)
     run.verdicts[Verdict.CONFLICT] += 1
+    add_evidence(run, task)
     _conflict(run, task, report)
     return Verdict.CONFLICT
 
@@ -127,12 +136,14 @@ def _conflict(run: Run, task: Task, report: Report) -> None:
             budget.settle(run, task, report.used)
         else:
             budget.settle_unknown(run, task)
+            tell_to_end(run, task)
         task.outcome = "conflicted"
     elif task.state is not S.SUCCEEDED:
         return
     run.move(task, S.NEEDS_REVIEW)
     task.digest, task.trust = "", "conflicted"
     task.facts = set()
+    open_review(run, task, "conflict")
     advance(run, task.id)
 
 
@@ -200,6 +211,7 @@ def _accept(run: Run, task: Task, report: Report) -> None:
             retry(run, task, report.retry_after)
         case FailureClass.MISSING_INPUT:
             task.outcome = "awaiting"
+            task.question = report.digest
             task.granted -= 1
             run.move(task, S.AWAITING)
         case FailureClass.PERMISSION:

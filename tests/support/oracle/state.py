@@ -54,6 +54,11 @@ class Task:
     based_on: set[str] = field(default_factory=set)
     """The tasks whose results it had when it last started."""
     tainted_by: set[str] = field(default_factory=set)
+    question: str = ""
+    answer: str = ""
+    """Digests of what it asked last, and of what it was answered."""
+    review: str = ""
+    """The open review about it."""
     children: list[str] = field(default_factory=list)
     let_in: bool = False
     """A child that max_parallel lets run; once in, it stays in."""
@@ -104,6 +109,35 @@ class KeyRecord:
     accepted: bool = False
 
 
+@dataclass
+class Cancellation:
+    """An attempt that was told to end; `until`: the end of its grace, None once it is over."""
+
+    outcome: str
+    until: int | None
+
+
+@dataclass
+class Action:
+    """A side effect of a task (SPEC 7)."""
+
+    attempt: int
+    state: str
+    receipt: str = ""
+
+
+@dataclass
+class Review:
+    """What a person must decide."""
+
+    task: str
+    kind: str
+    version: int
+    """The state_version that a decision must name."""
+    key: str = ""
+    decision: str = ""
+
+
 @dataclass(frozen=True)
 class StopRecord:
     """Why the run has its status."""
@@ -143,6 +177,15 @@ class Run:
     """Every attempt given to the outbox: role, task, attempt."""
     stop: StopRecord | None = None
     locked_reason: str = ""
+    requests: set[str] = field(default_factory=set)
+    cancellations: dict[tuple[str, int], Cancellation] = field(default_factory=dict)
+    actions: dict[tuple[str, str], Action] = field(default_factory=dict)
+    opened_reviews: dict[str, Review] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
+    """Rules that paused the run and were passed over by an operator, until they are false once."""
+    parked_at: int = 0
+    parked_ms: int = 0
+    """How long it was parked so far: its deadline moves by that."""
 
     @property
     def stopped(self) -> bool:
@@ -168,6 +211,8 @@ class Run:
         self.version += 1
         task.state = to
         if to is not TaskState.RUNNING:
+            if task.lease:
+                self.forget_effects(task)
             task.lease = ""
         if to is TaskState.PENDING:
             task.opened = False
@@ -176,6 +221,22 @@ class Run:
         if to in ENDED:
             self.progress_at = self.now
             self.progress_reports = self.reports
+
+    def forget_effects(self, task: Task) -> None:
+        """The attempt is over: of what it started and did not confirm nobody knows (SPEC 7)."""
+        for (name, _), action in self.actions.items():
+            if name == task.id and action.state == "started":
+                action.state = "unknown"
+
+
+GRACE_MS = 30_000
+"""How long an attempt that was told to end may take to say so (setting cancel_grace_ms)."""
+
+
+def tell_to_end(run: Run, task: Task) -> None:
+    """Who works on the task under a lease is told to end (SPEC 7)."""
+    if task.lease:
+        run.cancellations[task.id, task.attempt] = Cancellation("requested", run.now + GRACE_MS)
 
 
 def add_items(run: Run, text: str) -> None:
@@ -188,3 +249,15 @@ def add_items(run: Run, text: str) -> None:
         else:
             _, kind, source, target = item
             getattr(run.tasks[target], kind).append(source)
+
+
+def open_review(run: Run, task: Task, kind: str, key: str = "") -> None:
+    """A person must decide; the decision names the state_version of now."""
+    task.review = f"{task.id}.{len(run.opened_reviews) + 1}"
+    run.opened_reviews[task.review] = Review(task.id, kind, run.version, key)
+
+
+def add_evidence(run: Run, task: Task) -> None:
+    """Who decides now must have seen it."""
+    if task.review:
+        run.opened_reviews[task.review].version = run.version

@@ -12,7 +12,7 @@ from coordinator.wire.names import TaskState as S
 from tests.support.oracle import budget
 from tests.support.oracle.readiness import in_flight, lost, ready
 from tests.support.oracle.rules import holds
-from tests.support.oracle.state import Run, StopRecord, Task
+from tests.support.oracle.state import Run, StopRecord, Task, tell_to_end
 
 ENDS = {
     "stopped": RunStatus.STOP_RULE,
@@ -31,6 +31,8 @@ class Condition:
     rule: str = ""
     limit: str = ""
     task: str = ""
+    counts_beside: bool = True
+    """Conditions 1-7; the last one is what is left when none of them is true."""
 
 
 def judge(run: Run, trigger: str, role: str) -> None:
@@ -43,16 +45,29 @@ def judge(run: Run, trigger: str, role: str) -> None:
     first, *rest = conditions
     if first.status is run.status:
         return
-    run.status = first.status
-    run.version += 1
-    run.locked_reason = first.limit if first.status is RunStatus.PAUSED else ""
-    run.stop = StopRecord(
+    record = StopRecord(
         reason=str(first.status),
         rule=first.rule,
         limit=first.limit,
         task=first.task,
         also_true=tuple(dict.fromkeys(c.word for c in rest)),
     )
+    enter(run, first.status, record)
+
+
+def enter(run: Run, status: RunStatus, record: StopRecord) -> None:
+    """The run has another status: +1 version. After a stop whoever works is told to end (SPEC 4, 7)."""
+    run.status, run.stop = status, record
+    run.version += 1
+    run.locked_reason = record.limit if status is RunStatus.PAUSED else ""
+    run.parked_at = run.now
+    for task in run.tasks.values() if run.stopped else ():
+        tell_to_end(run, task)
+
+
+def true_beside_a_cancel(run: Run) -> tuple[str, ...]:
+    """Conditions 1-7 that are true when an operator cancels; his word is judged before them."""
+    return tuple(dict.fromkeys(c.word for c in _conditions(run, "", "") if c.counts_beside))
 
 
 def _conditions(run: Run, trigger: str, role: str) -> list[Condition]:
@@ -99,18 +114,18 @@ def _completed(run: Run, trigger: str) -> list[Condition]:
 
 
 def _rules(run: Run, trigger: str, role: str) -> list[Condition]:
-    return [
-        Condition("stop_rule", ENDS[each["ends"]], rule=each["name"], task=trigger)
-        for each in run.header.get("rules", [])
-        if holds(run, each["rule"], role)
-    ]
+    """The first rule that is true; a rule that was passed over counts again only after it has been false."""
+    true = [each for each in run.header.get("rules", []) if holds(run, each["rule"], role)]
+    run.passed &= {each["name"] for each in true}
+    found = [each for each in true if each["name"] not in run.passed][:1]
+    return [Condition("stop_rule", ENDS[each["ends"]], rule=each["name"], task=trigger) for each in found]
 
 
 def _limits(run: Run, trigger: str) -> list[Condition]:
     found: list[tuple[RunStatus, str]] = []
     deadline, most = run.limit("deadline_ms"), run.limit("max_steps")
     still, still_steps = run.limit("no_progress_ms"), run.limit("no_progress_steps")
-    if deadline is not None and run.now >= run.created_at + deadline:
+    if deadline is not None and run.now >= run.created_at + run.parked_ms + deadline:
         found.append((RunStatus.DEADLINE_EXCEEDED, "deadline"))
     if most is not None and run.reports >= most:
         found.append((RunStatus.STEP_LIMIT, "max_steps"))
@@ -142,4 +157,4 @@ def _nothing_left(run: Run, trigger: str) -> list[Condition]:
         status = RunStatus.PAUSED
     else:
         status = RunStatus.DEADLOCK
-    return [Condition(str(status), status, task=trigger)]
+    return [Condition(str(status), status, task=trigger, counts_beside=False)]

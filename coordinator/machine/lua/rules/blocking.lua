@@ -26,6 +26,9 @@ function Blocking.block(run, dependant, root, root_state, via)
     Task.mark(run, dependant, mark)
     History.note(run, "block_cause_changed", dependant.id, root_state, { root = root, via = via })
     run.touched = true
+    if Task.is(dependant, "required") then
+      Ended.note_failure(run, dependant)
+    end
     Batch.push(run, { "ended", dependant.id, 0 })
   end
 end
@@ -45,13 +48,15 @@ function Blocking.doubt(run, source, root, edge)
   local dependant = Task.load(run, id)
   local state = Task.state(run, dependant)
   if kind == "a" then
-    if source.id == root and state == "pending" then
+    -- Also for one that has started: it may come back (a retry, an answer) and waits then.
+    if source.id == root and not Task.ended[state] then
       redis.call("SADD", Key.of("unmet", run.id, id), "a:" .. source.id)
       Readiness.reconsider(run, dependant)
     end
   elseif state == "awaiting" and dependant.id == Record.get(source, "parent") then
     -- It goes on waiting for this child, which has not ended after all.
     History.note(run, "child_in_doubt", id, "conflict", { root = root })
+    return
   elseif state == "pending" or state == "queued" then
     if Blocking.retract(run, source, kind, dependant) then
       Blocking.block(run, dependant, root, "needs_review", source.id)

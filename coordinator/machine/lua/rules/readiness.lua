@@ -34,7 +34,9 @@ function Readiness.consider(run, task)
   if Task.state(run, task) ~= "pending" or Task.is(task, "ready") or Task.is(task, "waiting") then
     return
   end
-  if Task.is(task, "held") or not is_met(run, task) then
+  -- What it started from is in doubt: coming back (a retry, an answer) it would start from the same doubt.
+  Blocking.if_tainted(run, task)
+  if Task.is(task, "tainted") or Task.is(task, "held") or not is_met(run, task) then
     return
   end
   local when = Record.get(task, "when")

@@ -1,0 +1,1 @@
+"""Owns the pages at /: server-rendered HTML for people. Decides nothing; made of the same reads as the API."""
