@@ -37,6 +37,7 @@ PLAIN = {
     "integrity_faults": "Records that were gone.",
 }
 """Counters without labels."""
+ACTION_STATES = ("started", "confirmed", "failed", "unknown")
 REVIEW_KINDS = ("conflict", "unknown_action", "integrity")
 TRANSITION_BOUNDS = (0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.005, 0.01, 0.1)
 """Seconds for one command, from the coordinator: the pipeline's time by the number of commands in it."""
@@ -129,6 +130,11 @@ def families(counters: Mapping[str, str], roles: Iterable[str] = ()) -> Iterator
         runs.add_metric([status], values.get(f"runs:{status}", 0.0))
     yield runs
     yield _queues(values, frozenset(roles))
+    yield _gauge("crewline_leases_active", "Attempts under a lease.", values.get("leases_active", 0.0))
+    actions = GaugeMetricFamily("crewline_actions", "Side effects by state.", labels=["state"])
+    for state in ACTION_STATES:
+        actions.add_metric([state], values.get(f"actions_now:{state}", 0.0))
+    yield actions
     yield _gauge(
         "crewline_outbox", "Dispatched attempts that are not yet RQ jobs.", values.get("outbox", 0.0)
     )

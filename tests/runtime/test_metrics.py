@@ -155,7 +155,7 @@ def test_every_counter_of_the_machine_is_exported(stepped: Stepped) -> None:
         "stops", "parks", "result_conflicts", "duplicate_results", "late_results", "tasks", "stopped", "attempts",
         "lease_expirations", "fenced_writes", "malformed_entries", "budget_refusals", "budget_overruns", "runs",
         "queued", "outbox", "epoch", "queue_wait", "attempt", "cancellations", "cancel_ack", "integrity_faults",
-        "reviews_opened", "reviews_decided",
+        "reviews_opened", "reviews_decided", "leases_active", "actions", "actions_now",
     }  # fmt: skip
     stepped.submit(team({"a": {}}))
     stepped.work("a", 1)

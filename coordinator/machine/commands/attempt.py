@@ -21,6 +21,8 @@ class GrantLease(Command):
     worker: str
     lease: str
     """The unguessable token, made by the coordinator."""
+    asked: str = ""
+    """The asker's correlation id: who asks again with the same one, because the grant was lost, gets it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

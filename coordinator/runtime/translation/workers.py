@@ -24,6 +24,7 @@ def start(report: reports.Start, role: str, envelope: Envelope, lease: str) -> c
         role=role,
         worker=report.worker,
         lease=lease,
+        asked=report.request,
     )
 
 

@@ -21,7 +21,7 @@ Command[#Command + 1] = {
       redis.call("HSET", Key.of("requests", run.id), c.ask, "cancel_run")
     end
     History.note(run, "cancel_run_requested", "", c.reason, { worker = c.source })
-    run.cancel_source = c.source
+    run.cancel_source, run.cancel_reason = c.source, c.reason
     Stop.enter(run, "canceled", { also = Stop.reasons(run) })
     return "applied", ""
   end,

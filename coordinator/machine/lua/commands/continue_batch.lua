@@ -6,8 +6,9 @@ Command[#Command + 1] = {
   name = "continue_batch",
   fields = { "run" },
   logged = true,
-  apply = function(_, run)
+  apply = function(c, run)
     if not run then
+      redis.call("ZREM", Key.of("batches"), c.run)
       return "refused", "unknown_run"
     end
     if Record.get(run, "batch") ~= "open" then

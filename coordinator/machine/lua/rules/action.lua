@@ -11,7 +11,11 @@ function Action.load(run, task_id, key)
   return text and cjson.decode(text) or nil
 end
 
-function Action.save(run, record, event)
+function Action.save(run, record, event, before)
+  if before then
+    Metrics.add("actions_now:" .. before, -1)
+  end
+  Metrics.add("actions_now:" .. record.state, 1)
   redis.call("HSET", Key.of("actions", run.id), field(record.task, record.key), cjson.encode(record))
   Metrics.add("actions:" .. record.state, 1)
   History.note(run, event, record.task, record.key, { attempt = tostring(record.attempt), worker = record.worker })
@@ -26,19 +30,20 @@ function Action.start(run, task, c)
   elseif record and record.state ~= "failed" and record.attempt ~= c.attempt then
     if record.state == "started" then
       record.state = "unknown"
-      Action.save(run, record, "action_unknown")
+      Action.save(run, record, "action_unknown", "started")
     end
     if c.again == 0 then
       return "action_unknown", record
     end
   end
   Result.keep_payload(run, c.digest, c.payload)
+  local before = record and record.state
   record = {
     key = c.key, task = task.id, attempt = c.attempt, state = "started", at = run.now, worker = c.worker,
     details = c.digest, receipt = "",
   }
   Record.set(task, "acts", "1")
-  Action.save(run, record, "action_started")
+  Action.save(run, record, "action_started", before)
   return "action_started", record
 end
 
@@ -58,15 +63,16 @@ function Action.forsake(run, task)
   table.sort(open, function(a, b) return a.key < b.key end)
   for i = 1, #open do
     open[i].state = "unknown"
-    Action.save(run, open[i], "action_unknown")
+    Action.save(run, open[i], "action_unknown", "started")
   end
 end
 
 -- How it ended. Also believed from an attempt that lost its lease: it is the one that did it.
 function Action.finish(run, record, state, receipt, worker)
+  local before = record.state
   record.state = state
   record.receipt = receipt
   record.at = run.now
   record.worker = worker
-  Action.save(run, record, "action_" .. state)
+  Action.save(run, record, "action_" .. state, before)
 end

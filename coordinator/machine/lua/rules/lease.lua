@@ -33,6 +33,10 @@ end
 function Lease.grant(run, task, worker, token)
   Record.set(task, "worker", worker)
   Record.set(task, "lease", token)
+  if token ~= "" then
+    Record.add(run, "leases", 1)
+    Metrics.add("leases_active", 1)
+  end
   Record.set(task, "started_at", run.now)
   Record.set(task, "progressed_at", run.now)
   Record.set(task, "lease_until", run.now + Record.int(task, "heartbeat_ms"))
@@ -49,6 +53,10 @@ end
 -- The attempt is over: its token proves nothing from now on.
 function Lease.drop(run, task, outcome)
   Record.set(task, "last_worker", Record.get(task, "worker"))
+  if Record.get(task, "lease") ~= "" then
+    Record.add(run, "leases", -1)
+    Metrics.add("leases_active", -1)
+  end
   Record.set(task, "lease", "")
   Record.set(task, "outcome", outcome)
   if outcome ~= "never_started" then

@@ -88,32 +88,3 @@ function Readiness.close(run, task)
   run.first = nil
   Task.mark(run, task, { ready = "0" })
 end
-
--- The first ready task of a role that fits the budget, with its score; nil if none does. Remembered while nothing of
--- the run becomes ready or stops being so, unless a budget could have moved meanwhile.
-function Readiness.first(run, role)
-  local known = run.first and run.first[role]
-  if known and run.fields.bounded ~= "1" then
-    return known[1], known[2]
-  end
-  local task, score = Readiness.look(run, role)
-  run.first = run.first or {}
-  run.first[role] = { task, score }
-  return task, score
-end
-
-function Readiness.look(run, role)
-  local lanes = redis.call("ZRANGE", Key.of("lanes", run.id, role), 0, -1)
-  local best, best_score
-  for i = 1, #lanes do
-    local tokens, micros = string.match(lanes[i], "^(%d+)-(%d+)$")
-    if role == Readiness.coordinator or Budget.fits(run, tonumber(tokens), tonumber(micros)) then
-      local head = redis.call("ZRANGE", Key.of("ready", run.id, role, lanes[i]), 0, 0, "WITHSCORES")
-      local score = tonumber(head[2])
-      if score and (not best or score < best_score) then
-        best, best_score = head[1], score
-      end
-    end
-  end
-  return best, best_score
-end

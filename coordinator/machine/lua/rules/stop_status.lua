@@ -76,7 +76,8 @@ function Stop.finish(run)
     Metrics.add("stopped:" .. state, Record.int(run, "n_" .. state))
   end
   Record.set(run, "n_stopped", canceled)
+  Metrics.add("leases_active", -Record.int(run, "leases"))
   if redis.call("ZCARD", Key.of("running", run.id)) > 0 then
-    Batch.push(run, { "tell_canceled", "run_stopped", 0 })
+    Batch.push(run, { "tell_canceled", run.cancel_reason or "run_stopped", 0 })
   end
 end

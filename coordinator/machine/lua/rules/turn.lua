@@ -29,7 +29,7 @@ end
 function Turn.place(run, role)
   local task, score = Readiness.first(run, role)
   if not task then
-    redis.call("ZREM", Key.of("turn", role), run.id)
+    Turn.lose(run, role)
     return
   end
   local serial = redis.call("HINCRBY", Key.of("serials"), "turn", 1)
@@ -71,6 +71,14 @@ function Turn.compete(run, role)
     redis.call("ZADD", Key.of("active", role), 0, run.id)
   else
     redis.call("ZREM", Key.of("active", role), run.id)
+  end
+end
+
+-- Nothing of it can be dispatched now; it comes back when something of it changes.
+function Turn.lose(run, role)
+  redis.call("ZREM", Key.of("turn", role), run.id)
+  if run.lacks then
+    Metrics.add("budget_refusals:" .. run.lacks, 1)
   end
 end
 

@@ -17,7 +17,11 @@ function Turn.candidate(role)
         return { run = run, role = role, task = task, score = score, place = tonumber(row[2]), alone = #row == 2 }
       end
     end
-    redis.call("ZREM", Key.of("turn", role), id)
+    if run then
+      Turn.lose(run, role)
+    else
+      redis.call("ZREM", Key.of("turn", role), id)
+    end
   end
 end
 
