@@ -4,7 +4,7 @@ BIN := .venv/bin
 IMAGES ?=
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
-.PHONY: help setup test size test-all containers images lint format generate verify check walk sim bench chaos up down
+.PHONY: help setup test process browser size test-all containers images lint format generate verify check walk sim bench chaos up down
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 14
@@ -19,13 +19,19 @@ setup: .venv/installed ## make .venv and install Crewline with its test and lint
 test: setup ## the fast tests: no Docker, no Redis of yours is touched
 	$(BIN)/pytest -n 2
 
+process: setup ## whole teams in processes of their own
+	$(BIN)/pytest -n 2 -m process
+
+browser: setup ## the pages in a headless browser (Debian: chromium)
+	$(BIN)/pytest -m browser
+
 size: setup ## what a transition costs in a Team of 100,000 tasks
 	$(BIN)/pytest -m size
 
 containers: setup images ## the tests that need Docker
 	TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/pytest -m container
 
-test-all: test size containers chaos ## every test
+test-all: test process size browser containers chaos ## every test
 
 lint: setup ## style, types, layers, Lua
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -40,7 +46,7 @@ generate: setup ## write the generated files anew
 verify: setup ## fail if a generated file is not what its source says
 	$(BIN)/python -m coordinator.machine.render --check
 
-check: lint verify test size containers ## exactly what .ci/run runs
+check: lint verify test process size browser containers chaos ## exactly what .ci/run runs
 
 walk: setup ## print the transition table, the stop order and the key map
 	$(BIN)/python -m coordinator.machine.render --walk
@@ -52,8 +58,8 @@ sim: setup ## simulate the scenario example, then explore interleavings and faul
 bench: setup ## measure against RQ and Celery (ops/bench)
 	ops/bench/run
 
-chaos: setup ## the tests that kill processes and cut connections
-	$(BIN)/pytest -m chaos || [ $$? -eq 5 ]
+chaos: setup ## the tests that kill processes and cut connections; with SEED=1 MINUTES=3: the chaos run of that seed
+	$(if $(SEED)$(MINUTES),$(BIN)/python -m ops.chaos --seed $(or $(SEED),1) --minutes $(or $(MINUTES),3),$(BIN)/pytest -m chaos)
 
 images: setup ## build the Docker images (IMAGES=--local: without an image registry)
 	ops/docker/build $(IMAGES)

@@ -20,7 +20,7 @@ from tests.edges.conftest import Call
 from tests.support.command import arguments, environment
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.usefixtures("coordinator")
+pytestmark = [pytest.mark.usefixtures("coordinator"), pytest.mark.process]
 
 HANDLERS = Path(__file__).parents[1] / "workers" / "sample_handlers.py"
 MODES = ("fork", "inline")

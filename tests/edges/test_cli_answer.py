@@ -11,6 +11,8 @@ from tests.edges.conftest import Call
 from tests.edges.desk import Desk, read_until
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.usefixtures("worker")
 def test_a_missing_input_pauses_the_run_until_it_is_answered(call: Call, desk: Desk) -> None:

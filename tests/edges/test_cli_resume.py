@@ -9,6 +9,8 @@ import pytest
 from tests.edges.conftest import Call
 from tests.edges.desk import Desk
 
+pytestmark = pytest.mark.process
+
 PAUSING: dict[str, Any] = {"limits": {"step_budget": 1}, "on_limit": "pause"}
 
 

@@ -15,7 +15,7 @@ from tests.edges.desk import Desk, read_until
 from tests.support.command import environment
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.usefixtures("coordinator")
+pytestmark = [pytest.mark.usefixtures("coordinator"), pytest.mark.process]
 
 ONE, OTHER = {"total": 10, "lines": ["a", "b"]}, {"total": 12, "lines": ["a", "b"]}
 Conflict = Callable[..., None]

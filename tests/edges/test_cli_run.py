@@ -15,6 +15,8 @@ from tests.edges.desk import Desk, read_until
 from tests.support.command import crewline
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.process
+
 
 def test_a_team_completes_and_leaves_nothing_but_its_report(desk: Desk) -> None:
     done = desk.run(desk.team(quick={"input": {"n": 12345678901234567890}}), "--id", "r1", "--json")

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.command import ROOT, arguments, crewline, environment
 
+pytestmark = pytest.mark.process
+
 EXAMPLES = ROOT / "examples"
 REFUND = EXAMPLES / "refund"
 AUDIT = EXAMPLES / "repo-audit" / "team.yaml"

@@ -19,6 +19,8 @@ from tests.runtime.harness import NAMESPACE, team
 from tests.runtime.processes import command, read_until
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.process
+
 EXTERNAL = team({"x": {"external": True}})
 
 Pair = Callable[[str], tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]

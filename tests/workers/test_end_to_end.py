@@ -10,6 +10,8 @@ import pytest
 
 from workers.testing import TeamRun, run_team
 
+pytestmark = pytest.mark.process
+
 MODES = ("fork", "inline")
 HANDLERS = """
 import os, signal, time

@@ -15,6 +15,8 @@ from tests.support.waiting import until
 from tests.workers.conftest import Start, began, worker_pid
 from tests.workers.peer import Peer
 
+pytestmark = pytest.mark.process
+
 MODES = ("fork", "inline")
 
 

@@ -17,6 +17,8 @@ from tests.support.waiting import until
 from tests.workers.conftest import Start, began, worker_pid
 from tests.workers.peer import Peer, keys_of
 
+pytestmark = pytest.mark.process
+
 MODES = ("fork", "inline")
 
 

@@ -6,12 +6,15 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from redis import Redis
 from rq import Worker
 
 from tests.support.waiting import until
 from tests.workers.conftest import Start
 from tests.workers.peer import Peer
+
+pytestmark = pytest.mark.process
 
 
 def children(pid: int) -> set[int]:

@@ -7,8 +7,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from tests.workers import sample_handlers as samples
 from workers.testing import HandlerRun, TeamRun, run_handler, run_team
+
+pytestmark = pytest.mark.process
 
 pytest_plugins = ["workers.testing.pytest_plugin"]
 

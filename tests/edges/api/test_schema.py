@@ -15,6 +15,8 @@ from tests.edges.api.test_people import conflict
 from tests.edges.api.test_runs import say, submit
 from tests.support.api_server import running_api, running_coordinator
 
+pytestmark = pytest.mark.process
+
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = os.environ.get("CREWLINE_SCHEMATHESIS_EXAMPLES", "8")
 SETTINGS = Settings(rate=1e6, burst=1e6, failures=1e6, stream_seconds=0.5)
