@@ -102,6 +102,7 @@ def test_c48_counters_do_not_follow_the_workers(crew: Crew) -> None:
     """The working processes are killed ten times; every scrape is what happened, and none falls back."""
     crew.coordinator("coordinator", "--metrics-port", "0")
     crew.worker("w1", "inline")
+    crew.worker("w2", "inline")
     until(lambda: "metrics_served" in crew.log("coordinator"), "metrics are served")
     port = re.search(r'"port": (\d+)', crew.log("coordinator"))
     assert port is not None
@@ -111,7 +112,8 @@ def test_c48_counters_do_not_follow_the_workers(crew: Crew) -> None:
     for kill in range(10):
         until(lambda least=kill * 8: scrape(port[1]) >= least, "some tasks were done")  # type: ignore[misc] # bound
         scraped.append(scrape(port[1]))
-        worker = until(lambda: crew.pids("w1")[1:2], "the worker is there again")
+        name = ("w1", "w2")[kill % 2]
+        worker = until(lambda name=name: crew.pids(name)[1:2], "the worker is there again")  # type: ignore[misc] # bound
         os.kill(worker[0], signal.SIGKILL)
     assert crew.await_end() == "completed"
     scraped += [scrape(port[1]) for _ in range(20)]

@@ -46,8 +46,10 @@ MUST_SEE = (
     "CollectTask applied", "HandBack applied", "LoseQueued applied", "UseBudget applied", "FireTimer applied",
 )  # fmt: skip
 
-RARELY_SEEN = ("DoubtAction applied", "word already_decided")
-"""What a walk of the default length may miss; tests/cases has both."""
+RARE = ("DoubtAction applied", "word already_decided")
+"""What only a long walk must have seen; tests/cases has both."""
+MAY_MISS = 3
+"""Of the rest, how many a walk of the default length may miss; a long one none."""
 
 outcomes = st.sampled_from(
     ["succeeded"] * 12
@@ -378,6 +380,7 @@ def test_the_machine_agrees_with_the_oracle(redis: Redis) -> None:
     )
     run_state_machine_as_test(Agreement, settings=wanted)
     print(sorted(Agreement.seen.items()))
-    wanted_words = MUST_SEE if STEPS < 20_000 else MUST_SEE + RARELY_SEEN
-    missed = [word for word in wanted_words if not Agreement.seen[word]]
-    assert not missed, f"the walk was too tame to be worth anything, it never saw {missed}"
+    is_long = STEPS >= 20_000
+    missed = [word for word in MUST_SEE + RARE * is_long if not Agreement.seen[word]]
+    tame = f"the walk was too tame to be worth anything, it never saw {missed}"
+    assert len(missed) <= (0 if is_long else MAY_MISS), tame
