@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from redis import Redis
 from redis.client import Pipeline
-from redis.exceptions import WatchError
+from redis.exceptions import ConnectionError, WatchError
 from rq import Queue
 from rq.job import Job, JobStatus
 from rq.queue import EnqueueData
@@ -32,6 +32,7 @@ from coordinator.wire.channels import JobId, queue_name
 FUNCTION = "crewline.attempt"
 """What stands in a job as its function; there is no such thing to import, and workers never look at it."""
 FOREVER = -1
+_CONNECTION_LOST = "occurred while watching"
 
 
 class Launcher(Protocol):
@@ -40,6 +41,118 @@ class Launcher(Protocol):
     def launch(self, limit: int) -> int:
         """Hands over up to `limit` attempts of the outbox and trims it; says how many."""
         ...
+
+    def lying(self, role: str) -> set[str]:
+        """Ids of the jobs that wait in the role's queue or are being taken from it."""
+        ...
+
+    def forget(self, jobs: Iterable[JobId]) -> None:
+        """Throws away what is left of jobs that vanished."""
+        ...
+
+
+class AttemptJob(Job):
+    """An RQ job with the fields that RQ's own tools read, and no others: launching is on the hot path.
+
+    `data` is the same for every job, and the status is written with the rest, not by a command of its own.
+    """
+
+    _constant = zlib.compress(json.dumps((FUNCTION, None, (), {})).encode())
+
+    def to_dict(self, include_meta: bool = True, include_result: bool = True) -> dict[str, Any]:
+        """The job's hash, as `Job.save` writes it."""
+        at = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+        return {
+            "created_at": at,
+            "enqueued_at": at,
+            "data": self._constant,
+            "origin": self.origin,
+            "description": self.description,
+            "timeout": self.timeout,
+            "status": JobStatus.QUEUED.value,
+        }
+
+    def set_status(self, status: JobStatus, pipeline: Pipeline | None = None) -> None:
+        """Keeps the status; `save` writes it."""
+        self._status = status
+
+
+class AttemptQueue(Queue):
+    """An RQ queue made for many equal jobs: they are copies of one prototype with another id, and one RPUSH takes
+    all ids of a launch. *Measured:* 35 instead of 85 µs a job, and one Redis command instead of three."""
+
+    _prototype: Job | None = None
+    _pushed: list[str]
+
+    def enqueue_many(
+        self, job_datas: Iterable[EnqueueData], pipeline: Pipeline | None = None, group_id: str | None = None
+    ) -> list[Job]:
+        """As in RQ, but the pipeline is needed: the ids follow the jobs in it."""
+        if pipeline is None:
+            raise ValueError("attempts are launched in a transaction")
+        self._pushed = []
+        jobs = super().enqueue_many(job_datas, pipeline=pipeline, group_id=group_id)
+        if self._pushed:
+            pipeline.rpush(self.key, *self._pushed)
+        return jobs
+
+    def create_job(self, func: FunctionReferenceType, *args: Any, **options: Any) -> Job:
+        """A new job; only the id differs from that of the others."""
+        if self._prototype is None:
+            self._prototype = super().create_job(func, *args, **options)
+        job = AttemptJob.__new__(AttemptJob)
+        job.__dict__.update(self._prototype.__dict__)
+        job._id = options["job_id"]  # JobId holds to RQ's alphabet by itself; the setter would match it again
+        return job
+
+    def push_job_id(self, job_id: str, pipeline: Pipeline | None = None, at_front: bool = False) -> None:
+        """Keeps the id for the one push of `enqueue_many`."""
+        self._pushed.append(job_id)
+
+
+class Outbox:
+    """The launcher of a real installation."""
+
+    def __init__(self, machine: Machine, redis: Redis, namespace: str) -> None:
+        self._machine = machine
+        self._redis = redis
+        self._namespace = namespace
+        self._queues: dict[str, AttemptQueue] = {}
+
+    def launch(self, limit: int) -> int:
+        """Turns up to `limit` attempts into jobs, in one transaction with the trim of the outbox.
+
+        Raises Deposed when the epoch is no longer this process': then nothing was launched.
+        """
+        lines = self._machine.read(ReadOutbox(limit=limit))
+        if not lines:
+            return 0
+        by_role: dict[str, dict[str, None]] = {}
+        for line in lines:
+            item = json.loads(line)
+            job = JobId(item["role"], item["run"], item["task"], int(item["attempt"]))
+            by_role.setdefault(job.role, {})[str(job)] = None
+        try:
+            self._commit(by_role, len(lines))
+        except WatchError as error:
+            # redis-py says the same of a connection that was lost while it watched; that is not another leader.
+            if _CONNECTION_LOST in str(error):
+                raise ConnectionError(str(error)) from error
+            raise Deposed from None
+        return len(lines)
+
+    def _commit(self, by_role: Mapping[str, Iterable[str]], count: int) -> None:
+        """Jobs and trim in one MULTI/EXEC under WATCH of the epoch (DESIGN 1)."""
+        epoch_key = keys.epoch(self._namespace)
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.watch(epoch_key)  # type: ignore[no-untyped-call] # redis-py leaves it untyped
+            if int(pipe.get(epoch_key) or 0) != self._machine.epoch:
+                raise Deposed
+            pipe.multi()
+            for role, job_ids in by_role.items():
+                self._enqueue(pipe, role, job_ids)
+            pipe.ltrim(keys.outbox(self._namespace), count, -1)
+            pipe.execute()
 
     def lying(self, role: str) -> set[str]:
         """Ids of the jobs that wait in the role's queue or are being taken from it."""

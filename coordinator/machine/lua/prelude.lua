@@ -60,7 +60,10 @@ function Gate.run(spec, keys, args)
   end
   local status, word, data = spec.apply(c, run)
   run = run or (c.run and Gate.runs[c.run])
-  if run and spec.logged and status ~= "repeated" then
+  if run and status == "repeated" then
+    -- Nothing happened, nothing is logged: not even the run's clock may move (verify).
+    run.now = nil
+  elseif run and spec.logged then
     History.log(run, spec, c)
   end
   Gate.finish()
