@@ -63,7 +63,9 @@ def build_report(snapshot: RunSnapshot) -> RunReport:
         "late_results": late_entries(snapshot.late, snapshot.payloads),
         "reviews": review_entries(snapshot.reviews),
         "actions": action_entries(snapshot.actions, snapshot.payloads, tasks),
-        "artifacts": sorted(snapshot.artifacts, key=lambda entry: (entry["at"], entry["task"], entry["name"])),
+        "artifacts": sorted(
+            snapshot.artifacts, key=lambda entry: (entry["at"], entry["task"], entry["name"])
+        ),
         "cancellations": cancellation_entries(snapshot.cancellations, tasks, events),
         "background": background_section(tasks, events),
         "output": _output(snapshot, tasks),
