@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from redis import Redis
 
 from coordinator.embedded import EmbeddedRedis
@@ -12,6 +13,13 @@ from coordinator.wire.channels import DEFAULT_NAMESPACE
 from coordinator.wire.connection import connect
 from tests.support.key_leaks import foreign_keys
 from tests.support.server import start_server
+
+
+@pytest.fixture(autouse=True)
+def _own_logs() -> Iterator[None]:
+    """A command that ran in this process set the logs to its own standard error, which is closed by now."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
