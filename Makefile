@@ -20,7 +20,7 @@ test: setup ## the fast tests: no Docker, no Redis of yours is touched
 	$(BIN)/pytest -n 2
 
 process: setup ## whole teams in processes of their own
-	$(BIN)/pytest -n 2 -m process
+	$(BIN)/pytest -n 4 -m process
 
 browser: setup ## the pages in a headless browser (Debian: chromium)
 	$(BIN)/pytest -m browser
@@ -59,7 +59,7 @@ bench: setup ## measure against RQ and Celery (ops/bench)
 	ops/bench/run
 
 chaos: setup ## the tests that kill processes and cut connections; with SEED=1 MINUTES=3: the chaos run of that seed
-	$(if $(SEED)$(MINUTES),$(BIN)/python -m ops.chaos --seed $(or $(SEED),1) --minutes $(or $(MINUTES),3),$(BIN)/pytest -m chaos)
+	$(if $(SEED)$(MINUTES),$(BIN)/python -m ops.chaos --seed $(or $(SEED),1) --minutes $(or $(MINUTES),3),$(BIN)/pytest -n 3 -m chaos)
 
 images: setup ## build the Docker images (IMAGES=--local: without an image registry)
 	ops/docker/build $(IMAGES)
