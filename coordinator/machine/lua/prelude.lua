@@ -40,8 +40,9 @@ function Gate.bind(spec, keys, args)
   return c
 end
 
--- Guards in their order, each before anything is written: epoch, open batch, inbox entry. Then the command, then
--- for each run that it touched: the bounded batch, the judgement, the write; last the one reply.
+-- Guards in their order, each before anything is written: epoch, open batch, inbox entry, and that the run is there
+-- (a command that has something to do without it says `without_run`). Then the command, then for each run that it
+-- touched: the bounded batch, the judgement, the write; last the one reply.
 function Gate.run(spec, keys, args)
   local c = Gate.bind(spec, keys, args)
   if not spec.leaderless and args[1] ~= (redis.call("GET", Key.of("epoch")) or "0") then
@@ -58,7 +59,12 @@ function Gate.run(spec, keys, args)
   if run and spec.logged then
     Run.clock(run, c.now)
   end
-  local status, word, data = spec.apply(c, run)
+  local status, word, data
+  if c.run and not run and not spec.without_run then
+    status, word = "refused", "unknown_run"
+  else
+    status, word, data = spec.apply(c, run)
+  end
   run = run or (c.run and Gate.runs[c.run])
   if run and status == "repeated" then
     -- Nothing happened, nothing is logged: not even the run's clock may move (verify).

@@ -8,9 +8,6 @@ Command[#Command + 1] = {
   ints = { cursor = true, more = true },
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     if Record.get(run, "batch") ~= "add" or Record.int(run, "items") ~= c.cursor then
       return "refused", "stale_version"
     end

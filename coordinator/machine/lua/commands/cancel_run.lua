@@ -8,9 +8,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     if c.ask ~= "" and redis.call("HEXISTS", Key.of("requests", run.id), c.ask) == 1 then
       return "repeated", ""
     end

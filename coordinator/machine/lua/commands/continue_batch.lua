@@ -5,6 +5,7 @@
 Command[#Command + 1] = {
   name = "continue_batch",
   fields = { "run" },
+  without_run = true,
   logged = true,
   apply = function(c, run)
     if not run then

@@ -24,9 +24,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task = Task.load(run, c.task)
     if not task then
       return Gate.refuse(run, "unknown_task")

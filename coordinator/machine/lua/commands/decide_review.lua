@@ -55,9 +55,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local review = Review.load(run, c.review)
     local task = review and Task.load(run, review.task)
     c.task = task and task.id

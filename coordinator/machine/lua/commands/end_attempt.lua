@@ -15,9 +15,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task = Task.load(run, c.task)
     if task and Record.get(task, "role") ~= c.role then
       return Gate.refuse(run, "wrong_role")

@@ -7,6 +7,7 @@ Command[#Command + 1] = {
   fields = { "run", "task", "attempt" },
   ints = { attempt = true },
   waits = true,
+  without_run = true,
   logged = true,
   apply = function(c, run)
     local member = c.run .. "|" .. c.task .. "|" .. Num.text(c.attempt)

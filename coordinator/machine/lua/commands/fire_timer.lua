@@ -8,6 +8,7 @@ Command[#Command + 1] = {
   fields = { "run", "task", "led_since" },
   ints = { led_since = true },
   waits = true,
+  without_run = true,
   logged = true,
   apply = function(c, run)
     if not run or Run.is_final(run) then

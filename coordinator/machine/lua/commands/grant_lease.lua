@@ -34,9 +34,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task = Task.load(run, c.task)
     if task and holds_already(c, run, task) then
       c.lease = Record.get(task, "lease")

@@ -10,9 +10,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task, why = Outbox.queued(c, run)
     if why then
       return Gate.refuse(run, why)

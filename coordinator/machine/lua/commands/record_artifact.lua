@@ -11,9 +11,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task, why = Lease.holder(c, run)
     if why then
       return Gate.refuse(run, why)

@@ -9,9 +9,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     if not Run.is_open(run) then
       return Gate.refuse(run, Run.is_final(run) and "run_stopped" or "run_parked")
     end

@@ -11,9 +11,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task = Task.load(run, c.task)
     local key = task and External.key(c, task)
     local success = task and c.state == "completed" and Task.is(task, "external")

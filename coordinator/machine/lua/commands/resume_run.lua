@@ -31,9 +31,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     if Run.is_final(run) then
       return Gate.refuse(run, "run_stopped")
     end

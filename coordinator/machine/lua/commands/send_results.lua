@@ -8,9 +8,6 @@ Command[#Command + 1] = {
   ints = { attempt = true, page = true },
   waits = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local task, why = Lease.holder(c, run)
     if why then
       return "refused", why

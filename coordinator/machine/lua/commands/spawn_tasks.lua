@@ -28,9 +28,6 @@ Command[#Command + 1] = {
   waits = true,
   logged = true,
   apply = function(c, run)
-    if not run then
-      return "refused", "unknown_run"
-    end
     local parent = Task.load(run, c.task)
     local why = refusal(c, run, parent)
     if why then

@@ -7,6 +7,7 @@ Command[#Command + 1] = {
   fields = { "run", "digest", "library", "header", "items", "more", "team", "inputs" },
   ints = { more = true },
   documents = { team = true, inputs = true },
+  without_run = true,
   logged = true,
   apply = function(c, existing)
     if existing then
